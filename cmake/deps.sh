@@ -38,6 +38,15 @@ if command -v flock >/dev/null; then exec 9>"$prefix/.lock"; flock 9; fi
 say() { echo "deps: $*"; }
 die() { echo "deps: missing: $*" >&2; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
+# Shows what a command printed only if it fails.
+quietly() {
+  local log code=0
+  log=$(mktemp)
+  "$@" >"$log" 2>&1 || code=$?
+  [ $code = 0 ] || tail -n 15 "$log" >&2
+  rm -f "$log"
+  return $code
+}
 wants() { [[ " ${groups[*]} " == *" $1 "* ]]; }
 # at_least 3.25.1 3.24: is the first version not below the second?
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
@@ -54,11 +63,12 @@ apt_install() { # apt_install PACKAGE...
   run+=(env DEBIAN_FRONTEND=noninteractive apt-get)
   if [ $apt_ready = 0 ]; then
     say "apt-get update"
-    "${run[@]}" update -qq || die "package lists (apt-get update failed)"
+    quietly "${run[@]}" update -qq || die "package lists (apt-get update failed)"
     apt_ready=1
   fi
   say "apt-get install $*"
-  "${run[@]}" install -qq -y --no-install-recommends "$@" >/dev/null || die "$* (apt-get install failed)"
+  quietly "${run[@]}" install -qq -y --no-install-recommends "$@" ||
+    die "$* (apt-get install failed)"
 }
 
 # A found package is one that find_package finds; a shared Highway does not count, since librkv
@@ -90,7 +100,8 @@ has make || missing+=(make)
 has pkg-config || missing+=(pkg-config)
 has nm || missing+=(binutils)
 has git || missing+=(git)
-[ ${#missing[@]} = 0 ] || apt_install "${missing[@]}" ca-certificates libc6-dev
+[ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
+[ ${#missing[@]} = 0 ] || apt_install "${missing[@]}"
 version=$(cmake --version | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')
 at_least "$version" 3.24 || die "cmake >= 3.24 (found $version: for instance pip install 'cmake<4')"
 
@@ -117,16 +128,14 @@ fetch_highway() { # prints the source folder
     "$uri" "$suite" "$components" >"$apt/highway.sources"
   opts=(-o Dir::Etc::sourcelist="$apt/highway.sources" -o Dir::Etc::sourceparts=-
     -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root)
-  apt-get "${opts[@]}" -qq update >"$apt/log" 2>&1 &&
-    (cd "$src" && apt-get "${opts[@]}" -qq source highway) >>"$apt/log" 2>&1 || {
-    tail -n 5 "$apt/log" >&2
+  quietly apt-get "${opts[@]}" -qq update &&
+    (cd "$src" && quietly apt-get "${opts[@]}" -qq source highway) ||
     die "Highway >= 1.2 (its source package from $suite could not be fetched: set RKV_HWY_SOURCE)"
-  }
   find "$src" -mindepth 1 -maxdepth 1 -type d -name 'highway-*' | head -n 1
 }
 
 build_highway() {
-  local source=${RKV_HWY_SOURCE:-} log=$prefix/highway.log
+  local source=${RKV_HWY_SOURCE:-}
   if [ -z "$source" ]; then
     has apt-get || die "Highway >= 1.2 (no apt-get here: set RKV_HWY_SOURCE to its source tree)"
     has dpkg-source || apt_install dpkg-dev
@@ -134,15 +143,12 @@ build_highway() {
     source=$(fetch_highway)
   fi
   say "Highway: building ${source##*/} into $prefix"
-  { cmake -S "$source" -B "$prefix/build/highway" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-      -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF \
-      -DHWY_ENABLE_TESTS=OFF -DHWY_ENABLE_EXAMPLES=OFF -DHWY_ENABLE_CONTRIB=OFF \
-      -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib &&
-    cmake --build "$prefix/build/highway" -j 2 &&
-    cmake --install "$prefix/build/highway"; } >"$log" 2>&1 || {
-    tail -n 15 "$log" >&2
-    die "Highway >= 1.2 (its build failed, see $log)"
-  }
+  quietly cmake -S "$source" -B "$prefix/build/highway" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF \
+    -DHWY_ENABLE_TESTS=OFF -DHWY_ENABLE_EXAMPLES=OFF -DHWY_ENABLE_CONTRIB=OFF \
+    -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib &&
+    quietly cmake --build "$prefix/build/highway" -j 2 &&
+    quietly cmake --install "$prefix/build/highway" || die "Highway >= 1.2 (its build failed)"
   rm -rf "$prefix/build" "$prefix/src" "$prefix/apt"
 }
 
