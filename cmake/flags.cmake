@@ -1,0 +1,29 @@
+# Flags of everything that is built here.
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# Debug information also in a release: the ABI check and profilers read it, strip removes it.
+set(CMAKE_C_FLAGS_RELEASE "-O3 -g -DNDEBUG")
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g -DNDEBUG")
+
+# Interface target with the flags of our own sources. No contraction: a product and a sum are
+# rounded the same way on every SIMD target unless the code itself asks for a fused one.
+add_library(rkv_flags INTERFACE)
+target_compile_options(rkv_flags INTERFACE -Wall -Wextra -Wpedantic -ffp-contract=off
+  $<$<BOOL:${RKV_WERROR}>:-Werror>)
+
+if(RKV_SANITIZE)
+  list(JOIN RKV_SANITIZE "," sanitizers)
+  target_compile_options(rkv_flags INTERFACE -fsanitize=${sanitizers} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
+  target_link_options(rkv_flags INTERFACE -fsanitize=${sanitizers})
+endif()

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# cmake/tidy.sh [FILE...]  clang-tidy over the library's sources (or the named ones); exits with 1
+# if it finds anything. Uses the compile commands of the dev preset.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cmake/deps.sh core test clang >/dev/null
+[ -e build/dev/compile_commands.json ] || cmake --preset dev >/dev/null
+files=("$@")
+[ ${#files[@]} -gt 0 ] || mapfile -t files < <(git ls-files 'core/*.cpp' 'capi/src/*.c' 'capi/src/*.cpp')
+printf '%s\0' "${files[@]}" |
+  xargs -0 -n 1 -P 2 .deps/venv/bin/clang-tidy -p build/dev --quiet
+echo "clang-tidy: ${#files[@]} files"
