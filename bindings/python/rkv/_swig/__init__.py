@@ -1,0 +1,1 @@
+"""The extension module that SWIG makes; private to the facade."""
