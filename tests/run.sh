@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# tests/run.sh          installs what is missing, builds, and runs every test
+# tests/run.sh PART...  only these parts (their names: tests/run.sh --list)
+#
+# Each part prints its seconds, its full output goes to build/logs/PART.log. The last line is
+# "N passed, N failed": test cases of GoogleTest and pytest, and scripts; exit 1 if any failed.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export CTEST_PARALLEL_LEVEL=2 CMAKE_BUILD_PARALLEL_LEVEL=2
+logs=$PWD/build/logs
+results=$PWD/build/results
+mkdir -p "$logs"
+rm -rf "$results"
+python=.deps/venv/bin/python
+wanted=("$@")
+passed=0 failed=0
+
+# part NAME KIND COMMAND...: runs the command. KIND says what it counts for:
+#   step    nothing, unless it fails
+#   script  one test case
+#   cases   the cases in the JUnit files that it leaves in build/results/NAME
+part() {
+  local name=$1 kind=$2 start=$SECONDS code=0 good=0 bad=0
+  shift 2
+  if [ "${wanted[0]:-}" = --list ]; then echo "$name"; return; fi
+  if [ ${#wanted[@]} -gt 0 ] && [[ " ${wanted[*]} " != *" $name "* ]]; then return; fi
+  mkdir -p "$results/$name"
+  RESULTS=$results/$name "$@" >"$logs/$name.log" 2>&1 </dev/null || code=$?
+  case $kind in
+    script) good=1 ;;
+    cases) read -r good bad < <("$python" tests/count.py "$results/$name") || good=0 bad=0 ;;
+  esac
+  # A part that failed, or ran no case, without saying which case failed, is itself a failure.
+  if [ $code != 0 ] && [ "$kind" = script ]; then good=0; fi
+  if [ "$bad" = 0 ] && { [ $code != 0 ] || [ "$kind$good" = cases0 ]; }; then bad=1; fi
+  passed=$((passed + good)) failed=$((failed + bad))
+  printf '%-16s %5d s  %s\n' "$name" $((SECONDS - start)) \
+    "$([ "$kind$bad" = step0 ] && echo done || echo "$good passed, $bad failed")"
+  [ "$bad" = 0 ] || tail -n "${RKV_LOG_LINES:-60}" "$logs/$name.log" | sed 's/^/    /'
+}
+
+build() { cmake --preset "$1" && cmake --build --preset "$1"; }
+
+# ctests PRESET [SIMD]: RKV_SIMD forces the SIMD target.
+ctests() {
+  [ -z "${2:-}" ] || export RKV_SIMD=$2
+  GTEST_OUTPUT=xml:$RESULTS/ ctest --preset "$1" --output-junit "$RESULTS/ctest.xml"
+}
+
+# The two best SIMD targets of this machine.
+simd_targets() {
+  local flags all=()
+  flags=" $(sed -n '0,/^flags/s/^flags[^:]*://p' /proc/cpuinfo) "
+  [[ $flags == *" avx512bw "* && $flags == *" avx512vl "* ]] && all+=(avx3)
+  [[ $flags == *" avx2 "* && $flags == *" fma "* ]] && all+=(avx2)
+  [[ $flags == *" sse2 "* ]] && all+=(sse2)
+  echo "${all[@]:0:2}"
+}
+
+part deps step cmake/deps.sh core test python clang
+part format script cmake/format.sh --check
+part build step build release
+part tests cases ctests release
+part build-asan step build asan
+for simd in $(simd_targets); do
+  part "asan-$simd" cases ctests asan "$simd"
+done
+
+[ "${wanted[0]:-}" != --list ] || exit 0
+echo
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
