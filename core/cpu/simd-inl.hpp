@@ -8,7 +8,8 @@
 #endif
 
 #include <cstdint>
-#include <cstring>
+
+#include "core/cpu/target.hpp"  // before Highway
 
 #include <hwy/highway.h>
 
@@ -19,14 +20,36 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::ScalableTag<float>;
 using VF = hn::Vec<F32>;
 
+// 16 bits to float. Infinities and NaN survive on every target (Highway's emulation of F16C, which
+// is what SSE2 has, makes large numbers of them).
+template <class T>
+HWY_INLINE VF promote_bits(F32 d, hn::Vec<hn::Rebind<uint16_t, F32>> bits) {
+  const hn::Rebind<T, F32> d16;
+#if HWY_ARCH_X86 && HWY_TARGET >= HWY_SSE4 || HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  if constexpr (hwy::IsSame<T, hwy::float16_t>()) {
+    const hn::RebindToUnsigned<F32> du;
+    const auto wide = hn::PromoteTo(du, bits);
+    const auto shifted = hn::ShiftLeft<13>(hn::And(wide, hn::Set(du, 0x7FFFU)));
+    // The exponent's bias goes from 15 to 127; exact, subnormals included.
+    const VF scaled = hn::Mul(hn::BitCast(d, shifted), hn::Set(d, 0x1p112F));
+    const auto special = hn::Ge(scaled, hn::Set(d, 65536.0F));
+    const auto fixed = hn::IfThenElse(hn::RebindMask(du, special),
+                                      hn::Or(shifted, hn::Set(du, 0x7F800000U)),
+                                      hn::BitCast(du, scaled));
+    return hn::BitCast(d, hn::Or(fixed, hn::ShiftLeft<16>(hn::And(wide, hn::Set(du, 0x8000U)))));
+  }
+#endif
+  return hn::PromoteTo(d, hn::BitCast(d16, bits));
+}
+
 // Storage element types: float, hwy::float16_t, hwy::bfloat16_t. All arithmetic is in float.
 template <class T>
 HWY_INLINE VF load_f32(F32 d, const T* p) {
   if constexpr (sizeof(T) == 4) {
     return hn::LoadU(d, p);
   } else {
-    const hn::Rebind<T, F32> d16;
-    return hn::PromoteTo(d, hn::LoadU(d16, p));
+    const hn::Rebind<uint16_t, F32> du;
+    return promote_bits<T>(d, hn::LoadU(du, reinterpret_cast<const uint16_t*>(p)));
   }
 }
 
@@ -36,9 +59,19 @@ HWY_INLINE VF load_n_f32(F32 d, const T* p, size_t n) {
     return hn::LoadN(d, p, n);
   } else {
     const hn::Rebind<uint16_t, F32> du;
+    return promote_bits<T>(d, hn::LoadN(du, reinterpret_cast<const uint16_t*>(p), n));
+  }
+}
+
+// The first n lanes, rounded to nearest even.
+template <class T>
+HWY_INLINE void store_n_f32(F32 d, VF v, T* p, size_t n) {
+  if constexpr (sizeof(T) == 4) {
+    hn::StoreN(v, d, p, n);
+  } else {
+    const hn::Rebind<uint16_t, F32> du;
     const hn::Rebind<T, F32> d16;
-    const auto bits = hn::LoadN(du, reinterpret_cast<const uint16_t*>(p), n);
-    return hn::PromoteTo(d, hn::BitCast(d16, bits));
+    hn::StoreN(hn::BitCast(du, hn::DemoteTo(d16, v)), du, reinterpret_cast<uint16_t*>(p), n);
   }
 }
 
