@@ -1,0 +1,77 @@
+// Fork-join pool. The caller takes part as thread 0, and a job never waits for a worker that has not
+// joined it: a worker that the system does not schedule costs speed, not latency.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace rkv::cpu {
+
+class Pool {
+ public:
+  // threads >= 1, the caller included. Throws std::system_error or std::bad_alloc, with every
+  // worker started so far joined.
+  explicit Pool(int threads);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  using Function = void (*)(void* context, int64_t item, int thread);
+  // Calls function(context, item, thread) once for every item in [0, items), thread in
+  // [0, threads()), in any order; what the calls wrote is visible afterwards. No allocation. One
+  // caller at a time, and no nesting.
+  void run(int64_t items, Function function, void* context) noexcept;
+
+  // body(int64_t item, int thread).
+  template <class Body>
+  void run(int64_t items, Body&& body) noexcept {
+    using Plain = std::remove_reference_t<Body>;
+    run(
+        items,
+        [](void* context, int64_t item, int thread) { (*static_cast<Plain*>(context))(item, thread); },
+        const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
+  // What the jobs since the last reset did. For tests; read between jobs.
+  struct Counters {
+    int64_t jobs = 0, items = 0;
+    int64_t last_items = 0, most_items = 0;  // of one job
+    int last_threads = 0, most_threads = 0;  // that ran at least one item of one job
+  };
+  const Counters& counters() const { return counters_; }
+  void reset_counters() { counters_ = {}; }
+
+ private:
+  void work(int thread) noexcept;
+  int64_t take_items(int thread) noexcept;
+  void wake(int64_t useful) noexcept;
+  void stop() noexcept;
+
+  // Generation in the upper half; below it the open bit, the bit of a caller that sleeps until the
+  // last worker leaves, and the number of workers inside.
+  static constexpr uint64_t kGeneration = 1ULL << 32;
+  static constexpr uint64_t kOpen = 1ULL << 31;
+  static constexpr uint64_t kCallerSleeps = 1ULL << 30;
+  static constexpr uint64_t kInside = kCallerSleeps - 1;
+
+  alignas(64) std::atomic<uint64_t> state_{0};
+  alignas(64) std::atomic<int64_t> next_{0};
+  alignas(64) std::atomic<uint32_t> alarm_{0};  // what sleeping workers wait on
+  std::atomic<uint32_t> sleepers_{0};
+  std::atomic<uint32_t> left_{0};  // what a sleeping caller waits on
+  std::atomic<int> took_part_{0};
+  std::atomic<bool> stopping_{false};
+  // The job; written only while no worker is inside.
+  int64_t items_ = 0;
+  Function function_ = nullptr;
+  void* context_ = nullptr;
+  Counters counters_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace rkv::cpu
