@@ -18,7 +18,8 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g -DNDEBUG")
 # Interface target with the flags of our own sources. No contraction: a product and a sum are
 # rounded the same way on every SIMD target unless the code itself asks for a fused one.
 add_library(rkv_flags INTERFACE)
-target_compile_options(rkv_flags INTERFACE -Wall -Wextra -Wpedantic -ffp-contract=off
+target_compile_options(rkv_flags INTERFACE -Wall -Wextra -Wvla -ffp-contract=off
+  $<$<COMPILE_LANGUAGE:C>:-Wpedantic> # not in C++, which uses __int128 where int64 may overflow
   $<$<BOOL:${RKV_WERROR}>:-Werror>)
 
 if(RKV_SANITIZE)
