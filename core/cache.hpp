@@ -76,8 +76,6 @@ class Cache {
                             int64_t& count, Failure& failure) const;
 
  private:
-  struct RowCheck;  // decode_rows.cpp
-
   Cache(const Config& config, Layout layout) : config_(config), layout_(std::move(layout)) {}
 
   LayerState& layer(int32_t seq, int32_t index) {
@@ -123,15 +121,25 @@ class Cache {
 
   // decode_rows.cpp: checks all rows of a call and fills rows_ and runs_; nothing changes on failure.
   enum class Access { kAppend, kExisting };
-  rkv_status read_rows(const rkv_decode_args& args, Access access, DecodeTask& task,
-                       Failure& failure);
-  rkv_status check_row(int32_t seq, int32_t layer, int64_t position, int64_t length,
-                       Access access, int64_t row, Failure& failure) const;
-  rkv_status check_selection(const rkv_selection& selection, const DecodeTask& task,
+  struct RowPlace {
+    int32_t seq, layer;
+    int64_t row, position, length;
+  };
+  rkv_status read_rows(const DecodeCall& call, Access access, DecodeTask& task, Failure& failure);
+  rkv_status check_row(const RowPlace& place, Access access, Failure& failure) const;
+  rkv_status check_adjacent(const rkv_decode_args& args, int64_t row, Failure& failure);
+  void add_row(const RowPlace& place, Access access, DecodeTask& task);
+
+  // decode.cpp
+  rkv_status check_call(const rkv_decode_args& args, Failure& failure) const;
+  rkv_status read_outputs(Step step, const DecodeCall& call, DecodeTask& task, Failure& failure);
+  rkv_status check_selection(const DecodeCall& call, bool read, DecodeTask& task,
                              Failure& failure) const;
-  void append_rows(const rkv_decode_args& args, const DecodeTask& task);
-  void finish_decode(const rkv_decode_args& args, const DecodeTask& task);
-  void to_positions(const rkv_decode_args& args, const rkv_selection& selection) const;
+  rkv_status check_indices(const DecodeTask& task, Failure& failure) const;
+  void clear_padding(const DecodeCall& call, bool writes_selection, const DecodeTask& task) const;
+  void drop_replaced_rows(const rkv_decode_args& args, const DecodeTask& task);
+  void finish_rows(const rkv_decode_args& args, Access access, const DecodeTask& task);
+  void to_positions(const DecodeCall& call, const DecodeTask& task) const;
 
   Config config_;
   Layout layout_;

@@ -247,7 +247,7 @@ void Cache::run_stage1(const Prefill& prefill) {
 rkv_status Cache::prefill(const PrefillCall& call, Failure& failure) {
   Prefill prefill;
   RKV_TRY(check_prefill(call, prefill, failure));
-  if (prefill.prompt == 0) return RKV_OK;
+  if (prefill.prompt == 0 || (prefill.rows == 0 && !prefill.last)) return RKV_OK;
   Slot& owner = slot(prefill.seq);
   owner.planned = true;
   owner.plan = prefill.plan;
