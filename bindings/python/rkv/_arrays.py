@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar, Union, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,10 @@ class SupportsDLPack(Protocol):
     def __len__(self) -> int: ...
 
 
-Buffer: TypeAlias = Union[bytes, bytearray, memoryview, "array.array[Any]"]
-Array: TypeAlias = Union[npt.NDArray[Any], SupportsDLPack, Buffer]
-Ids: TypeAlias = Union[Array, Sequence[int]]
-AnyArray = TypeVar("AnyArray", bound=Array)
+Buffer: TypeAlias = "bytes | bytearray | memoryview | array.array[Any]"
+Array: TypeAlias = "npt.NDArray[Any] | SupportsDLPack | Buffer"
+Ids: TypeAlias = "Array | Sequence[int]"
+AnyArray = TypeVar("AnyArray", bound="Array")
 
 
 def as_ids(name: str, values: Ids, typecode: str) -> Array:
@@ -34,6 +34,8 @@ def as_ids(name: str, values: Ids, typecode: str) -> Array:
             return array.array(typecode, values)
         except OverflowError as error:
             raise InvalidArgumentError(f"{name}: {error}") from None
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}") from None
     return values  # type: ignore[return-value]  # other sequences fail in the extension
 
 
@@ -43,9 +45,9 @@ def empty_like(source: Array, shape: tuple[int, int, int]) -> Any:
         return np.empty(shape, source.dtype)
     if hasattr(source, "new_empty"):  # torch
         return source.new_empty(shape)
-    if hasattr(source, "__array_namespace__"):  # cupy, jax and others of the array API
-        empty = source.__array_namespace__().empty
-        return empty(shape, dtype=source.dtype, device=source.device)  # type: ignore[attr-defined]
+    made: Any = source
+    if hasattr(made, "__array_namespace__"):  # cupy and others of the array API
+        return made.__array_namespace__().empty(shape, dtype=made.dtype, device=made.device)
     raise InvalidArgumentError(f"out: needed where q is a {type(source).__name__}")
 
 

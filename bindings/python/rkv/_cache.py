@@ -91,7 +91,7 @@ class Cache:
         Give `token_budget` or `compression_ratio`, not both.
         """
         options = make_sequence_options(max_new_tokens, token_budget, compression_ratio)
-        self._handle.open(seq, options)
+        self._handle.open_sequence(seq, options)
 
     def close_sequence(self, seq: int, *, stream: int = 0) -> None:
         """Forgets the sequence and frees its slot."""
@@ -119,11 +119,11 @@ class Cache:
     ) -> bytearray:
         """Kept K, V and positions of one layer and some of its heads (all by default) as bytes."""
         end = self.kv_heads if head_end is None else head_end
-        view = paging and paging.view
+        view = paging.view if paging is not None else None
         handle = self._handle
-        size = handle.export_(seq, layer, head_begin, end, k, v, view, None, stream)
+        size = handle.export_heads(seq, layer, head_begin, end, k, v, view, None, stream)
         data = bytearray(size)
-        handle.export_(seq, layer, head_begin, end, k, v, view, data, stream)
+        handle.export_heads(seq, layer, head_begin, end, k, v, view, data, stream)
         return data
 
     def import_(
@@ -141,8 +141,8 @@ class Cache:
     ) -> None:
         """Takes what `export` gave into an open, unprefilled slot; the heads are this cache's."""
         end = self.kv_heads if head_end is None else head_end
-        view = paging and paging.view
-        self._handle.import_(seq, layer, head_begin, end, k, v, view, data, stream)
+        view = paging.view if paging is not None else None
+        self._handle.import_heads(seq, layer, head_begin, end, k, v, view, data, stream)
 
     # ---- the two stages ---------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class Cache:
             if k is None or paging is not None:
                 raise InvalidArgumentError("prompt_tokens: needed without k and with paging")
             prompt_tokens = len(k)
-        view = paging and paging.view
+        view = paging.view if paging is not None else None
         self._handle.prefill(seq, layer, start, prompt_tokens, q, k, v, view, stream)
 
     def decode_select(
@@ -207,7 +207,7 @@ class Cache:
             None,
             row_status,
             selection.view,
-            paging and paging.view,
+            paging.view if paging is not None else None,
             stream,
         )
         return selection
@@ -283,8 +283,8 @@ class Cache:
             out,
             lse,
             row_status,
-            selection and selection.view,
-            paging and paging.view,
+            selection.view if selection is not None else None,
+            paging.view if paging is not None else None,
             stream,
         )
         return out
@@ -367,8 +367,8 @@ class Cache:
             out,
             lse,
             row_status,
-            selection and selection.view,
-            paging and paging.view,
+            selection.view if selection is not None else None,
+            paging.view if paging is not None else None,
             stream,
         )
         return out
@@ -417,7 +417,9 @@ class Cache:
         positions = np.empty((self.kv_heads, s.kept + s.generated), np.int64)
         count = self._handle.kept_positions(seq, layer, stream, positions)
         if count != positions.shape[1]:
-            raise BadStateError(f"seq {seq}: its length changed from {positions.shape[1]} to {count}")
+            raise BadStateError(
+                f"seq {seq}: its length changed from {positions.shape[1]} to {count}"
+            )
         return positions
 
     def audit(
@@ -446,8 +448,8 @@ class Cache:
             None,
             None,
             None,
-            selection and selection.view,
-            paging and paging.view,
+            selection.view if selection is not None else None,
+            paging.view if paging is not None else None,
             stream,
             result,
         )
