@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "core/backend.hpp"
 #include "core/cpu/target.hpp"  // before Highway
 
 #include <hwy/highway.h>
@@ -96,6 +97,86 @@ HWY_INLINE VF exp_f32(F32 d, VF x) {
   const auto pow2 = hn::BitCast(
       d, hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127))));
   return hn::IfThenZeroElse(tiny, hn::Mul(p, pow2));
+}
+
+// tanh(x) to a few ulp, for every x that is not NaN.
+HWY_INLINE VF tanh_f32(F32 d, VF x) {
+  const VF one = hn::Set(d, 1.0F);
+  const VF magnitude = hn::Abs(x);
+  const VF e = exp_f32(d, hn::Min(hn::Add(magnitude, magnitude), hn::Set(d, 40.0F)));
+  const VF large = hn::Sub(one, hn::Div(hn::Set(d, 2.0F), hn::Add(e, one)));
+  const VF z = hn::Mul(x, x);
+  VF p = hn::Set(d, -5.70498872745e-3F);
+  p = hn::MulAdd(p, z, hn::Set(d, 2.06390887954e-2F));
+  p = hn::MulAdd(p, z, hn::Set(d, -5.37397155531e-2F));
+  p = hn::MulAdd(p, z, hn::Set(d, 1.33314422036e-1F));
+  p = hn::MulAdd(p, z, hn::Set(d, -3.33332819422e-1F));
+  const VF small = hn::MulAdd(hn::Mul(p, z), magnitude, magnitude);
+  const VF result = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0.625F)), small, large);
+  return hn::CopySign(result, x);
+}
+
+// The sums of the lanes of four vectors, to out[0..3]; in a fixed order.
+HWY_INLINE void reduce_four(F32 d, VF a, VF b, VF c, VF e, float* out) {
+#if HWY_TARGET == HWY_SCALAR
+  out[0] = hn::GetLane(a);
+  out[1] = hn::GetLane(b);
+  out[2] = hn::GetLane(c);
+  out[3] = hn::GetLane(e);
+  (void)d;
+#else
+  // Within each 128-bit block: [a0+a2, b0+b2, a1+a3, b1+b3], the same of c and e, then all four.
+  const hn::RepartitionToWide<hn::RebindToUnsigned<F32>> d64;
+  const auto ab = hn::BitCast(
+      d64, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  const auto ce = hn::BitCast(
+      d64, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
+  const VF sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, ab, ce)),
+                          hn::BitCast(d, hn::InterleaveUpper(d64, ab, ce)));
+  if constexpr (hn::MaxLanes(d) == 4) {
+    hn::StoreU(sums, d, out);
+  } else {
+    const hn::Half<F32> d2;
+    const auto half = hn::Add(hn::LowerHalf(d2, sums), hn::UpperHalf(d2, sums));
+    if constexpr (hn::MaxLanes(d) == 8) {
+      hn::StoreU(half, d2, out);
+    } else {
+      const hn::Half<hn::Half<F32>> d4;
+      hn::StoreU(hn::Add(hn::LowerHalf(d4, half), hn::UpperHalf(d4, half)), d4, out);
+    }
+  }
+#endif
+}
+
+// Heads of a group that a register tile serves at once: 4 x 4 accumulators where there are 32
+// vector registers, half of it where there are 16.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+inline constexpr int kTileHeads = 4;
+#else
+inline constexpr int kTileHeads = 2;
+#endif
+
+// Calls body.template operator()<n>(first) for heads [first, first + n), n <= kTileHeads.
+template <class Body>
+HWY_INLINE void for_head_tiles(int32_t group, const Body& body) {
+  int32_t g = 0;
+  for (; g + kTileHeads <= group; g += kTileHeads) body.template operator()<kTileHeads>(g);
+  switch (group - g) {
+    case 1: body.template operator()<1>(g); break;
+    case 2: if constexpr (kTileHeads > 2) body.template operator()<2>(g); break;
+    case 3: if constexpr (kTileHeads > 3) body.template operator()<3>(g); break;
+    default: break;
+  }
+}
+
+// Calls body(T()) with the storage element type of `type`.
+template <class Body>
+HWY_INLINE auto with_element_type(DType type, const Body& body) {
+  switch (type) {
+    case DType::kF16: return body(hwy::float16_t());
+    case DType::kBF16: return body(hwy::bfloat16_t());
+    default: return body(float());
+  }
 }
 
 // All lanes of `v` finite where the mask is true.
