@@ -1,0 +1,70 @@
+#include "core/cpu/select.hpp"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/cpu/select.cpp"
+#include "core/cpu/target.hpp"
+
+#include <hwy/foreach_target.h>
+
+#include "core/cpu/select_rank-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace rkv::cpu::HWY_NAMESPACE {
+
+template <class T>
+int64_t select_typed(const SelectArgs& args, const SelectScratch& scratch, int32_t* out) {
+  const int64_t pages = (args.live + args.page_size - 1) / args.page_size;
+  choose_channels(args, scratch);
+  for (int32_t g = 0; g < args.shape->group; ++g) {
+    scratch.inv_tau[g] = inverse_temperature(args, scratch, g);
+  }
+  score_pages<T>(args, scratch);
+  rank_pages(args, scratch, pages);
+  return choose_rows(args, scratch, pages, out);
+}
+
+int64_t select_for_target(const SelectArgs& args, const SelectScratch& scratch, int32_t* out) {
+  return with_element_type(args.shape->kv, [&](auto t) {
+    return select_typed<decltype(t)>(args, scratch, out);
+  });
+}
+
+}  // namespace rkv::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace rkv::cpu {
+
+HWY_EXPORT(select_for_target);
+
+SelectScratch carve_select(Arena& arena, const Shape& shape, int64_t max_pages) {
+  SelectScratch s;
+  if (max_pages == 0) return s;
+  const int64_t dim = query_stride(shape);
+  const int64_t bytes = dtype_bytes(shape.kv);
+  // Whole tiles are written: up to kTailPages pages beyond the last one, then a vector.
+  s.score_stride = max_pages > INT64_MAX - 64 ? INT64_MAX : (max_pages + 47) / 16 * 16;
+  s.strength = arena.take<uint32_t>(dim);
+  s.direction = arena.take<float>(dim);
+  s.channels = arena.take<int32_t>(dim);
+  s.rows = arena.take<int32_t>(dim);
+  s.weights = arena.take<float>(dim * shape.group);
+  s.inv_tau = arena.take<float>(shape.group);
+  s.loose = arena.take_bytes(kTailPages * 2 * dim, bytes);
+  s.gathered = arena.take_bytes(kTailPages * dim, bytes);
+  s.scores = arena.take<float>(checked_product(s.score_stride, shape.group));
+  s.keys = arena.take<uint32_t>(s.score_stride);
+  s.forced_keys = arena.take<uint32_t>(s.score_stride);
+  s.pages = arena.take<int32_t>(s.score_stride);
+  return s;
+}
+
+int64_t select_rows(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
+                    size_t target) {
+  return HWY_DISPATCH_TABLE(select_for_target)[target](args, scratch, out);
+}
+
+}  // namespace rkv::cpu
+#endif
