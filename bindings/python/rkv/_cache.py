@@ -66,6 +66,8 @@ class Cache:
         return self._handle.closed()
 
     def __enter__(self) -> Self:
+        if self.closed:
+            raise BadStateError("the cache is closed")
         return self
 
     def __exit__(
@@ -74,6 +76,9 @@ class Cache:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
         self.close()
 
     # ---- sequences --------------------------------------------------------------------------
@@ -163,8 +168,9 @@ class Cache:
 
         q [n, Hq, D] are the query rows of this call, from position `start` on; k [S, Hkv, D] and
         v [S, Hkv, Dv] are the whole prompt. S is prompt_tokens, or left out the rows of k, and
-        the same in every call. The call with start + n = S comes last; calls before it may be
-        left out, but the window of stage 1 is the unbroken run of rows that ends at S.
+        the same in every call. The call with start + n = S comes last and alone needs k and v;
+        calls before it may be left out, but the window of stage 1 is the unbroken run of rows
+        that ends at S.
         """
         if prompt_tokens is None:
             if k is None or paging is not None:
@@ -412,14 +418,10 @@ class Cache:
 
     def kept_positions(self, seq: int, layer: int, *, stream: int = 0) -> npt.NDArray[np.int64]:
         """True positions of all live rows, int64 [Hkv, n], ascending."""
-        s = native.rkv_sequence_stats()
-        self._handle.stats(seq, layer, stream, None, s)
-        positions = np.empty((self.kv_heads, s.kept + s.generated), np.int64)
-        count = self._handle.kept_positions(seq, layer, stream, positions)
-        if count != positions.shape[1]:
-            raise BadStateError(
-                f"seq {seq}: its length changed from {positions.shape[1]} to {count}"
-            )
+        count = self._handle.kept_positions(seq, layer, stream, None)
+        positions = np.empty((self.kv_heads, count), np.int64)
+        if self._handle.kept_positions(seq, layer, stream, positions) != count:
+            raise BadStateError(f"seq: length of {seq} changed during the call")
         return positions
 
     def audit(

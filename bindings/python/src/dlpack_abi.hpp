@@ -28,25 +28,25 @@ struct DataType {
 };
 
 struct Tensor {
-  void *data;
+  void* data;
   Device device;
   int32_t ndim;
   DataType dtype;
-  int64_t *shape;
-  int64_t *strides;  // in elements; NULL: contiguous
+  int64_t* shape;
+  int64_t* strides;  // in elements; NULL: contiguous
   uint64_t byte_offset;
 };
 
 struct ManagedTensor {  // in a capsule named "dltensor"
   Tensor tensor;
-  void *context;
-  void (*deleter)(ManagedTensor *);
+  void* context;
+  void (*deleter)(ManagedTensor*);
 };
 
 struct VersionedTensor {  // in a capsule named "dltensor_versioned"
   uint32_t major, minor;
-  void *context;
-  void (*deleter)(VersionedTensor *);
+  void* context;
+  void (*deleter)(VersionedTensor*);
   uint64_t flags;
   Tensor tensor;
 };
