@@ -21,7 +21,7 @@ class SupportsDLPack(Protocol):
     def __len__(self) -> int: ...
 
 
-Buffer: TypeAlias = "bytes | bytearray | memoryview | array.array[Any]"
+Buffer: TypeAlias = "bytes | bytearray | memoryview[Any] | array.array[Any]"
 Array: TypeAlias = "npt.NDArray[Any] | SupportsDLPack | Buffer"
 Ids: TypeAlias = "Array | Sequence[int]"
 AnyArray = TypeVar("AnyArray", bound="Array")

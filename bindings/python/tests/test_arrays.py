@@ -189,13 +189,13 @@ def test_output_of_foreign_arrays() -> None:
         other: Any = cache.decode(0, [0], [S], Cupylike(q), k, v)
         assert isinstance(other, Exporter) and other.source.tobytes() == plain.tobytes()
         with pytest.raises(rkv.InvalidArgumentError, match="out: needed where q is a memoryview"):
-            cache.decode(0, [0], [S], memoryview(q), k, v)
+            cache.decode(0, [0], [S], memoryview(q.data), k, v)
 
 
 def test_nothing_is_copied_and_nothing_is_held() -> None:
     prompt = Prompt(400)
     big = prompt.k.nbytes + prompt.v.nbytes + prompt.q.nbytes
-    arrays = [prompt.q, prompt.k, prompt.v, Exporter(prompt.k)]
+    arrays: list[Any] = [prompt.q, prompt.k, prompt.v, Exporter(prompt.k)]
     with rkv.Cache(**SMALL) as cache:
         cache.open(0)
         before = [sys.getrefcount(a) for a in arrays]
