@@ -1,5 +1,5 @@
-// Fork-join pool. The caller takes part as thread 0, and a job never waits for a worker that has not
-// joined it: a worker that the system does not schedule costs speed, not latency.
+// Fork-join pool. The caller takes part as thread 0, and a job never waits for a worker that has
+// not joined it: a worker that the system does not schedule costs speed, not latency.
 #pragma once
 
 #include <atomic>
@@ -31,10 +31,10 @@ class Pool {
   template <class Body>
   void run(int64_t items, Body&& body) noexcept {
     using Plain = std::remove_reference_t<Body>;
-    run(
-        items,
-        [](void* context, int64_t item, int thread) { (*static_cast<Plain*>(context))(item, thread); },
-        const_cast<void*>(static_cast<const void*>(&body)));
+    const Function call = [](void* context, int64_t item, int thread) {
+      (*static_cast<Plain*>(context))(item, thread);
+    };
+    run(items, call, const_cast<void*>(static_cast<const void*>(&body)));
   }
 
   // What the jobs since the last reset did. For tests; read between jobs.
