@@ -104,7 +104,7 @@ void store_result_for_target(const Shape& shape, const Partial& sum, const View&
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t stride = value_stride(shape);
   const int64_t dim = shape.head_dim_v;
-  with_element_type(shape.query, [&](auto t) {
+  with_element_type(out.dtype, [&](auto t) {
     using T = decltype(t);
     for (int32_t g = 0; g < shape.group; ++g) {
       const int64_t q_head = int64_t{head} * shape.group + g;
