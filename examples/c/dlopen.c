@@ -24,19 +24,19 @@ static struct {
 
 static rkv_error err = {.struct_size = sizeof err};
 
-static void *must(void *found, const char *what) {
+static void* must(void* found, const char* what) {
   if (found != NULL) return found;
-  const char *why = dlerror();
+  const char* why = dlerror();
   fprintf(stderr, "%s: %s\n", what, why ? why : "not found");
   exit(1);
 }
 
-static void load(void *library, const char *name, void *slot) {
-  void *symbol = must(dlsym(library, name), name);
+static void load(void* library, const char* name, void* slot) {
+  void* symbol = must(dlsym(library, name), name);
   memcpy(slot, &symbol, sizeof symbol); /* ISO C has no cast from object to function pointer */
 }
 
-static void check(rkv_status status, const char *call) {
+static void check(rkv_status status, const char* call) {
   if (status == RKV_OK) return;
   fprintf(stderr, "%s: %s: %s\n", call, rkv.status_name(status), err.text);
   exit(1);
@@ -45,14 +45,18 @@ static void check(rkv_status status, const char *call) {
 
 static float data[PROMPT * HEADS * D], out_data[HEADS * D];
 
-static rkv_tensor rows_of(float *from, int64_t rows) {
-  return (rkv_tensor){.struct_size = sizeof(rkv_tensor), .dtype = RKV_DTYPE_F32, .data = from,
-                      .ndim = 3, .shape = {rows, HEADS, D}, .strides = {HEADS * D, D, 1}};
+static rkv_tensor rows_of(float* from, int64_t rows) {
+  return (rkv_tensor){.struct_size = sizeof(rkv_tensor),
+                      .dtype = RKV_DTYPE_F32,
+                      .data = from,
+                      .ndim = 3,
+                      .shape = {rows, HEADS, D},
+                      .strides = {HEADS * D, D, 1}};
 }
 
-int main(int argc, char **argv) {
-  const char *path = argc > 1 ? argv[1] : "librkv.so.0";
-  void *library = must(dlopen(path, RTLD_NOW | RTLD_LOCAL), path);
+int main(int argc, char** argv) {
+  const char* path = argc > 1 ? argv[1] : "librkv.so.0";
+  void* library = must(dlopen(path, RTLD_NOW | RTLD_LOCAL), path);
   load(library, "rkv_abi_version", &rkv.abi_version);
   load(library, "rkv_version_string", &rkv.version_string);
   load(library, "rkv_status_name", &rkv.status_name);
@@ -67,25 +71,41 @@ int main(int argc, char **argv) {
     return 1;
   }
 
-  rkv_cache_config config = {.struct_size = sizeof config, .layers = 1, .q_heads = HEADS,
-      .kv_heads = HEADS, .head_dim = D, .kv_dtype = RKV_DTYPE_F32, .max_prompt_tokens = PROMPT,
-      .max_new_tokens = STEPS, .token_budget = 64, .num_threads = 1};
-  rkv_cache *cache = NULL;
+  rkv_cache_config config = {.struct_size = sizeof config,
+                             .layers = 1,
+                             .q_heads = HEADS,
+                             .kv_heads = HEADS,
+                             .head_dim = D,
+                             .kv_dtype = RKV_DTYPE_F32,
+                             .max_prompt_tokens = PROMPT,
+                             .max_new_tokens = STEPS,
+                             .token_budget = 64,
+                             .num_threads = 1};
+  rkv_cache* cache = NULL;
   CHECK(rkv.cache_create(&config, NULL, &cache, &err)); /* buffers NULL: its own memory */
   CHECK(rkv.sequence_open(cache, 0, NULL, &err));
 
   for (int i = 0; i < PROMPT * HEADS * D; ++i) data[i] = 2 * (float)rand() / (float)RAND_MAX - 1;
   rkv_tensor prompt = rows_of(data, PROMPT);
-  rkv_prefill_args prefill = {.struct_size = sizeof prefill, .prompt_tokens = PROMPT,
-                              .q = &prompt, .k = &prompt, .v = &prompt};
+  rkv_prefill_args prefill = {.struct_size = sizeof prefill,
+                              .prompt_tokens = PROMPT,
+                              .q = &prompt,
+                              .k = &prompt,
+                              .v = &prompt};
   CHECK(rkv.prefill(cache, &prefill, NULL, &err));
 
   const int32_t seq = 0;
   rkv_tensor out = rows_of(out_data, 1);
   for (int64_t position = PROMPT; position < PROMPT + STEPS; ++position) {
     rkv_tensor row = rows_of(data + (position - PROMPT) * HEADS * D, 1);
-    rkv_decode_args step = {.struct_size = sizeof step, .rows = 1, .seq = &seq,
-        .positions = &position, .q = &row, .k = &row, .v = &row, .out = &out};
+    rkv_decode_args step = {.struct_size = sizeof step,
+                            .rows = 1,
+                            .seq = &seq,
+                            .positions = &position,
+                            .q = &row,
+                            .k = &row,
+                            .v = &row,
+                            .out = &out};
     CHECK(rkv.decode(cache, &step, NULL, &err));
   }
 

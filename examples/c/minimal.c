@@ -8,7 +8,7 @@ enum { HQ = 8, HKV = 2, D = 64, PROMPT = 4096, STEPS = 32 };
 
 static rkv_error err = {.struct_size = sizeof err};
 
-static void check(rkv_status status, const char *call) {
+static void check(rkv_status status, const char* call) {
   if (status == RKV_OK) return;
   fprintf(stderr, "%s: %s: %s\n", call, rkv_status_name(status), err.text);
   exit(1);
@@ -16,43 +16,48 @@ static void check(rkv_status status, const char *call) {
 #define CHECK(call) check(call, #call)
 
 static rkv_tensor random_rows(int64_t rows, int64_t heads) { /* [rows, heads, D], contiguous */
-  float *data = malloc((size_t)(rows * heads * D) * sizeof *data);
+  rkv_tensor t = {.struct_size = sizeof t, .dtype = RKV_DTYPE_F32, .ndim = 3};
+  float* data = malloc((size_t)(rows * heads * D) * sizeof *data);
   if (data == NULL) exit(1);
   for (int64_t i = 0; i < rows * heads * D; ++i) data[i] = 2 * (float)rand() / (float)RAND_MAX - 1;
-  return (rkv_tensor){.struct_size = sizeof(rkv_tensor), .dtype = RKV_DTYPE_F32, .data = data,
-                      .ndim = 3, .shape = {rows, heads, D}, .strides = {heads * D, D, 1}};
+  t.data = data;
+  t.shape[0] = rows, t.shape[1] = heads, t.shape[2] = D;
+  t.strides[0] = heads * D, t.strides[1] = D, t.strides[2] = 1;
+  return t;
 }
 
 int main(void) {
-  rkv_cache_config config = {.struct_size = sizeof config, .layers = 1, .q_heads = HQ,
-      .kv_heads = HKV, .head_dim = D, .kv_dtype = RKV_DTYPE_F32, .max_prompt_tokens = PROMPT,
-      .max_new_tokens = STEPS, .token_budget = 256};
+  rkv_cache_config config = {.struct_size = sizeof config, .layers = 1};
+  config.q_heads = HQ, config.kv_heads = HKV, config.head_dim = D;
+  config.kv_dtype = RKV_DTYPE_F32;
+  config.max_prompt_tokens = PROMPT, config.max_new_tokens = STEPS;
+  config.token_budget = 256;
 
-  rkv_memory memory = {.struct_size = sizeof memory};
-  CHECK(rkv_cache_memory(&config, &memory, &err));
-  void *storage = aligned_alloc((size_t)memory.alignment, (size_t)(memory.storage_bytes + 63) / 64 * 64);
-  void *work = aligned_alloc((size_t)memory.alignment, (size_t)(memory.workspace_bytes + 63) / 64 * 64);
-  rkv_buffers buffers = {.struct_size = sizeof buffers, .storage = storage, .workspace = work,
-      .storage_bytes = memory.storage_bytes, .workspace_bytes = memory.workspace_bytes};
-  rkv_cache *cache = NULL;
+  rkv_memory need = {.struct_size = sizeof need};
+  CHECK(rkv_cache_memory(&config, &need, &err));
+  rkv_buffers buffers = {.struct_size = sizeof buffers};
+  buffers.storage = aligned_alloc((size_t)need.alignment, (size_t)need.storage_bytes);
+  buffers.workspace = aligned_alloc((size_t)need.alignment, (size_t)need.workspace_bytes);
+  buffers.storage_bytes = need.storage_bytes, buffers.workspace_bytes = need.workspace_bytes;
+  rkv_cache* cache = NULL;
   CHECK(rkv_cache_create(&config, &buffers, &cache, &err));
   CHECK(rkv_sequence_open(cache, 0, NULL, &err));
 
   /* After the engine's own attention over the prompt. */
-  rkv_tensor q = random_rows(PROMPT, HQ), k = random_rows(PROMPT, HKV), v = random_rows(PROMPT, HKV);
-  rkv_prefill_args prompt = {.struct_size = sizeof prompt, .prompt_tokens = PROMPT, .q = &q,
-                             .k = &k, .v = &v};
+  rkv_tensor q = random_rows(PROMPT, HQ), k = random_rows(PROMPT, HKV), v = k;
+  rkv_prefill_args prompt = {.struct_size = sizeof prompt, .prompt_tokens = PROMPT};
+  prompt.q = &q, prompt.k = &k, prompt.v = &v;
   CHECK(rkv_prefill(cache, &prompt, NULL, &err));
 
   /* Instead of the engine's attention, once per token and layer. */
-  rkv_tensor out = random_rows(1, HQ);
+  rkv_tensor new_q = random_rows(1, HQ), new_k = random_rows(1, HKV), out = random_rows(1, HQ);
   const int32_t seq = 0;
-  for (int64_t position = PROMPT; position < PROMPT + STEPS; ++position) {
-    rkv_tensor nq = random_rows(1, HQ), nk = random_rows(1, HKV), nv = random_rows(1, HKV);
-    rkv_decode_args step = {.struct_size = sizeof step, .rows = 1, .seq = &seq,
-        .positions = &position, .q = &nq, .k = &nk, .v = &nv, .out = &out};
+  int64_t position;
+  rkv_decode_args step = {.struct_size = sizeof step, .rows = 1, .seq = &seq};
+  step.positions = &position, step.out = &out;
+  step.q = &new_q, step.k = &new_k, step.v = &new_k;
+  for (position = PROMPT; position < PROMPT + STEPS; ++position) {
     CHECK(rkv_decode(cache, &step, NULL, &err));
-    free(nq.data), free(nk.data), free(nv.data);
   }
 
   rkv_sequence_stats s = {.struct_size = sizeof s};
@@ -64,6 +69,7 @@ int main(void) {
          (long long)s.full_kv_bytes, (long long)s.bytes_read_per_step);
   CHECK(rkv_sequence_close(cache, 0, NULL, &err));
   rkv_cache_destroy(cache);
-  free(storage), free(work), free(q.data), free(k.data), free(v.data), free(out.data);
+  free(buffers.storage), free(buffers.workspace);
+  free(q.data), free(k.data), free(new_q.data), free(new_k.data), free(out.data);
   return 0;
 }
