@@ -4,7 +4,7 @@
 #   cmake/deps.sh [--prefix DIR] [GROUP...]      (groups: core test bench python clang; default: core test)
 #
 #   core    C++ compiler, CMake >= 3.24, Ninja, make, pkg-config, binutils, Highway >= 1.2 (static)
-#   test    GoogleTest
+#   test    GoogleTest, abidiff
 #   bench   Google Benchmark
 #   python  Python >= 3.11 with venv and headers, SWIG >= 4.1 in DIR/venv
 #   clang   clang-format and clang-tidy 19 in DIR/venv
@@ -164,7 +164,8 @@ fi
 if wants test; then
   probe GTest 1.11 || apt_install libgtest-dev
   probe GTest 1.11 || die "GoogleTest >= 1.11 (CMake does not find it)"
-  say "GoogleTest: found"
+  has abidiff || apt_install abigail-tools
+  say "GoogleTest, abidiff: found"
 fi
 if wants bench; then
   probe benchmark 1.6 || apt_install libbenchmark-dev

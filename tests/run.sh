@@ -12,6 +12,7 @@ results=$PWD/build/results
 mkdir -p "$logs"
 rm -rf "$results"
 python=.deps/venv/bin/python
+venv=.deps/quickstart-venv
 wanted=("$@")
 passed=0 failed=0
 
@@ -47,6 +48,13 @@ ctests() {
   GTEST_OUTPUT=xml:$RESULTS/ ctest --preset "$1" --output-junit "$RESULTS/ctest.xml"
 }
 
+# The package as a user installs it, by the steps of the quickstart (--help runs only those).
+python_tests() {
+  examples/quickstart.sh --help &&
+    "$venv/bin/pip" install -q --disable-pip-version-check pytest mypy ml_dtypes &&
+    "$venv/bin/python" -m pytest -q --junit-xml "$RESULTS/pytest.xml" "$@"
+}
+
 # The two best SIMD targets of this machine.
 simd_targets() {
   local flags all=()
@@ -61,6 +69,8 @@ part deps step cmake/deps.sh core test python clang
 part format script cmake/format.sh --check
 part build step build release
 part tests cases ctests release
+part python cases python_tests bindings/python/tests
+part quickstart script examples/quickstart.sh --quick
 part build-asan step build asan
 for simd in $(simd_targets); do
   part "asan-$simd" cases ctests asan "$simd"
