@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "capi/src/structs.hpp"
 #include "core/cache.hpp"
 #include "core/failure.hpp"
 #include "rkv/rkv.h"
@@ -42,6 +43,10 @@ inline rkv_status report(rkv_error* err, rkv_status status, const Failure& failu
   const size_t length = std::min(std::strlen(failure.text), room - 1);
   std::memcpy(err->text, failure.text, length);
   std::memset(err->text + length, 0, room - length);
+  if (size > sizeof(rkv_error) && size <= kLargestStruct) {  // what only a newer caller knows
+    std::memset(reinterpret_cast<unsigned char*>(err) + sizeof(rkv_error), 0,
+                size - sizeof(rkv_error));
+  }
   return status;
 }
 

@@ -11,9 +11,13 @@ namespace rkv::capi {
 
 inline constexpr uint32_t kLargestStruct = 4096;  // above it a struct_size was never set
 
+// Every struct holds 8-byte fields, so a sizeof is a multiple of 8; any other size would cut a field
+// in two and half a pointer would be read.
 inline rkv_status check_struct_size(uint32_t size, const char* name, size_t ours,
                                     Failure& failure) {
-  if (size >= sizeof(uint32_t) && size <= kLargestStruct) return RKV_OK;
+  if (size >= sizeof(uint64_t) && size <= kLargestStruct && size % sizeof(uint64_t) == 0) {
+    return RKV_OK;
+  }
   return fail(failure, RKV_INVALID_ARGUMENT, "%s.struct_size is %u: set it to sizeof (%zu)", name,
               size, ours);
 }
