@@ -214,11 +214,10 @@ def test_nothing_is_copied_and_nothing_is_held() -> None:
 def test_library_sees_the_memory_itself() -> None:
     """The step's row is read where it lies: changing it changes the next answer."""
     prompt = Prompt(S)
-    with prefilled(prompt) as cache:
+    with prefilled(prompt, token_budget=1000) as cache:
         q, k, v = (a.copy() for a in prompt.row(0))
         out = np.empty((1, HQ, DV), np.float32)
         first = cache.decode(0, [0], [S], q, k, v, out=out).copy()
         v += 1
         cache.decode(0, [0], [S], q, k, v, out=out)
-        assert (out > first).any() and out.shape == (1, HQ, DV)
-        assert k.shape == (1, HKV, D)
+        assert (out > first).all()
