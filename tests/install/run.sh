@@ -25,9 +25,18 @@ read -ra flags <<<"$(pkg-config --cflags --libs rkv)"
 "$cc" -std=c11 -Wall -Wextra -Werror "$source/tests/install/version.c" "${flags[@]}" \
   -o "$dir/version"
 [ "$("$dir/version")" = "$version" ] || { echo "rkv_version_string: other version"; exit 1; }
-"$cc" -std=c11 -Wall -Wextra -Werror "$example" "${flags[@]}" -lm -o "$dir/minimal"
+"$cc" -std=c11 -Wall -Wextra -Werror "$example" "${flags[@]}" -o "$dir/minimal"
 "$dir/minimal" >"$dir/minimal.out"
 echo "pkg-config: minimal.c runs"
+read -ra flags <<<"$(pkg-config --cflags rkv)"
+"$cc" -std=c11 -Wall -Wextra -Werror "${source}/examples/c/dlopen.c" "${flags[@]}" -ldl \
+  -o "$dir/dlopen"
+if "$dir/dlopen" "$dir/no-such-library.so" 2>/dev/null; then
+  echo "dlopen.c runs without the library"
+  exit 1
+fi
+"$dir/dlopen" "$libdir/librkv.so.${version%%.*}" >"$dir/dlopen.out"
+echo "dlopen.c runs"
 
 "$cmake" -S "$source/tests/install/consumer" -B "$dir/consumer" -DCMAKE_PREFIX_PATH="$prefix" \
   -DRKV_WANTED="$version" -DRKV_EXAMPLE="$example" -DCMAKE_C_COMPILER="$cc" >"$dir/log" 2>&1 &&
