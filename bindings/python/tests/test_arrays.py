@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rkv
-from support import DV, HKV, HQ, SMALL, D, Exporter, Prompt, as_bfloat, options, prefilled, to_bf16
+from support import DV, HQ, SMALL, D, Exporter, Prompt, as_bfloat, options, prefilled, to_bf16
 
 S = 150
 
