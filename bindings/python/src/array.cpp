@@ -284,6 +284,11 @@ bool Array::contiguous() const {
   return true;
 }
 
+bool Array::packed() const {
+  return contiguous() && (item_size == 0 ||
+                          reinterpret_cast<uintptr_t>(data) % static_cast<size_t>(item_size) == 0);
+}
+
 int64_t Array::size() const {
   int64_t count = 1;
   for (int axis = 0; axis < ndim; ++axis) count *= shape[axis];

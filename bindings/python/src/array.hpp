@@ -51,6 +51,7 @@ class Array {
   void swap(Array& other);
 
   bool contiguous() const;
+  bool packed() const;   // contiguous and aligned to its elements
   int64_t size() const;  // elements
   int64_t bytes() const { return size() * item_size; }
 

@@ -57,8 +57,7 @@ rkv_status CacheHandle::fail(rkv_error* err, rkv_status status, const char* form
   return status;
 }
 
-// ---- life
-// ----------------------------------------------------------------------------------------
+// ---- life -----------------------------------------------------------------------------
 
 rkv_status CacheHandle::create(const rkv_cache_config* config, const HeldBuffer* storage,
                                const HeldBuffer* workspace, rkv_error* err) {
@@ -108,8 +107,7 @@ rkv_status CacheHandle::guarded(rkv_error* err, const Call& call) {
   return call();
 }
 
-// ---- checks
-// --------------------------------------------------------------------------------------
+// ---- checks ---------------------------------------------------------------------------
 
 rkv_status CacheHandle::check_device(const Array& array, const char* name, rkv_error* err) const {
   if (array.device_type == device_type_ &&
@@ -127,12 +125,12 @@ rkv_status CacheHandle::check_plain(const Array& array, const char* name, Elemen
   const bool shaped = columns == 0
                           ? array.ndim == 1 && array.shape[0] == rows
                           : array.ndim == 2 && array.shape[0] == rows && array.shape[1] == columns;
-  if (array.element != element || !shaped || !array.contiguous()) {
+  if (array.element != element || !shaped || !array.packed()) {
     char need[48];
     std::snprintf(need, sizeof need, columns == 0 ? "[%lld]" : "[%lld, %lld]",
                   static_cast<long long>(rows), static_cast<long long>(columns));
     return fail(err, RKV_INVALID_ARGUMENT, "%s: %s%s, need a contiguous %s %s", name,
-                array.describe().text, array.contiguous() ? "" : " with gaps",
+                array.describe().text, array.packed() ? "" : " with gaps or misaligned",
                 element_text(element), need);
   }
   return check_device(array, name, err);
@@ -201,13 +199,13 @@ rkv_status CacheHandle::fill_paging(const PagingView& view, int64_t rows, rkv_pa
 rkv_status CacheHandle::fill_selection(const SelectionView& view, int64_t rows,
                                        rkv_selection* selection, rkv_error* err) const {
   const Array &indices = view.indices, &counts = view.counts;
-  if (indices.element != Element::kInt32 || indices.ndim != 3 || !indices.contiguous() ||
+  if (indices.element != Element::kInt32 || indices.ndim != 3 || !indices.packed() ||
       indices.shape[0] < rows || indices.shape[1] != kv_heads_) {
     return fail(err, RKV_INVALID_ARGUMENT,
                 "selection.indices: %s, need a contiguous int32 [%lld, %d, capacity]",
                 indices.describe().text, static_cast<long long>(rows), kv_heads_);
   }
-  if (counts.element != Element::kInt32 || counts.ndim != 2 || !counts.contiguous() ||
+  if (counts.element != Element::kInt32 || counts.ndim != 2 || !counts.packed() ||
       counts.shape[0] < rows || counts.shape[1] != kv_heads_) {
     return fail(err, RKV_INVALID_ARGUMENT,
                 "selection.counts: %s, need a contiguous int32 [%lld, %d]", counts.describe().text,
@@ -223,8 +221,7 @@ rkv_status CacheHandle::fill_selection(const SelectionView& view, int64_t rows,
   return RKV_OK;
 }
 
-// ---- sequences
-// -----------------------------------------------------------------------------------
+// ---- sequences ------------------------------------------------------------------------
 
 rkv_status CacheHandle::open_sequence(int32_t seq, const rkv_sequence_options* options,
                                       rkv_error* err) {
@@ -292,8 +289,7 @@ rkv_status CacheHandle::transfer_in(const rkv_transfer_args& given, const Array&
   });
 }
 
-// ---- the two stages
-// ------------------------------------------------------------------------------
+// ---- the two stages -------------------------------------------------------------------
 
 rkv_status CacheHandle::prefill(const rkv_prefill_args& given, const Array& q, const Array& k,
                                 const Array& v, const PagingView* paging, void* stream,
@@ -389,8 +385,7 @@ rkv_status CacheHandle::audit(const RowArgs& rows, rkv_audit_result* result, voi
   });
 }
 
-// ---- reports
-// -------------------------------------------------------------------------------------
+// ---- reports --------------------------------------------------------------------------
 
 rkv_status CacheHandle::stats(int32_t seq, int32_t layer, void* stream, rkv_plan* plan,
                               rkv_sequence_stats* stats, rkv_error* err) {
@@ -405,7 +400,7 @@ rkv_status CacheHandle::stats(int32_t seq, int32_t layer, void* stream, rkv_plan
 rkv_status CacheHandle::kept_positions(int32_t seq, int32_t layer, void* stream, const Array& out,
                                        int64_t* count, rkv_error* err) {
   return guarded(err, [&]() -> rkv_status {
-    if (out.present && (out.element != Element::kInt64 || !out.contiguous())) {
+    if (out.present && (out.element != Element::kInt64 || !out.packed())) {
       return fail(err, RKV_INVALID_ARGUMENT, "out: need a contiguous int64 array");
     }
     return rkv_kept_positions(cache_, seq, layer, stream, static_cast<int64_t*>(out.data),

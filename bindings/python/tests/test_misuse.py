@@ -213,6 +213,8 @@ def test_wrong_shape(cache: rkv.Cache, prompt: Prompt) -> None:
     )
     two = np.zeros((4,), np.int32)[::2]
     refuse(wrong, "with gaps", lambda: cache.decode(0, two, [S, S], q, k, v))
+    skewed = np.frombuffer(bytes(9), np.int64, count=1, offset=1)
+    refuse(wrong, "misaligned", lambda: cache.decode(0, [0], skewed, q, k, v))
     out = np.zeros((1, HQ, DV + 1), np.float32)
     refuse(wrong, r"out\.", lambda: cache.decode(0, [0], [S], q, k, v, out=out))
     lse = np.zeros((1, HQ + 1), np.float32)
