@@ -285,8 +285,8 @@ bool Array::contiguous() const {
 }
 
 bool Array::packed() const {
-  return contiguous() && (item_size == 0 ||
-                          reinterpret_cast<uintptr_t>(data) % static_cast<size_t>(item_size) == 0);
+  if (size() == 0) return true;
+  return contiguous() && reinterpret_cast<uintptr_t>(data) % static_cast<size_t>(item_size) == 0;
 }
 
 int64_t Array::size() const {

@@ -337,10 +337,9 @@ def test_short_buffers() -> None:
 def test_empty_batch(cache: rkv.Cache) -> None:
     q, k, v = (np.zeros((0, *a.shape[1:]), np.float32) for a in Prompt(1).row(0))
     before = cache.stats(0, 0)
-    try:
-        assert cache.decode(0, [], [], q, k, v).shape == (0, HQ, DV)
-    except rkv.InvalidArgumentError as error:
-        assert "rows" in str(error)
+    assert cache.decode(0, [], [], q, k, v).shape == (0, HQ, DV)
+    ids, positions = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    assert np.asarray(cache.decode_select(0, ids, positions, q, k, v).counts).shape == (0, HKV)
     assert cache.stats(0, 0) == before
 
 
