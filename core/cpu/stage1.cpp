@@ -190,16 +190,14 @@ class Scoring {
   void fetch_ahead(int64_t head, int64_t place, int64_t block, int64_t panel, bool more,
                    PanelTask* task) const {
     if (panel + 1 < panels_ || (more && block + 1 < held_)) {
-      task->weights_ahead = {
-          reinterpret_cast<const std::byte*>(weights(place, block, panel) + panel_floats_), 64,
-          panel_floats_ * static_cast<int64_t>(sizeof(float)) / 64, 1};
+      task->weights_ahead = weights(place, block, panel) + panel_floats_;
     }
     if (more && task_.k.channel == 1) {
-      const int64_t element = dtype_bytes(task_.k.dtype);
+      task->element = dtype_bytes(task_.k.dtype);
       const int64_t first = panel * count(block + 1) / panels_;
       const int64_t end = (panel + 1) * count(block + 1) / panels_;
       task->keys_ahead = {task_.k.at((block + 1) * kBlockKeys + first, head),
-                          task_.k.row * element, end - first, dim_ * element};
+                          task_.k.row * task->element, end - first};
     }
   }
 

@@ -114,71 +114,104 @@ void pack_query(const std::byte* data, DType dtype, int64_t channel_stride, int6
   for (int64_t c = 0; c < dim; ++c) out[c * width] = plain[c] * scale;
 }
 
-HWY_INLINE void fetch(const Prefetch& ahead, int64_t part, int64_t parts) {
-  const int64_t end = (part + 1) * ahead.rows / parts;
-  for (int64_t i = part * ahead.rows / parts; i < end; ++i) {
-    const std::byte* row = ahead.first + i * ahead.stride;
-    for (int64_t b = 0; b < ahead.bytes; b += 64) __builtin_prefetch(row + b, 0, 2);
-  }
-}
-
 // The running maximum of the logits and a sum that turns NaN where one was not finite.
 struct Watch {
   VF top0, top1, odd0, odd1;
 };
 
-template <bool kSoftcap>
-HWY_INLINE VF cap_logit(F32 d, VF x, VF softcap) {
-  if constexpr (!kSoftcap) return x;
-  return hn::IfThenElse(finite(d, x), hn::Mul(softcap, tanh_f32(d, x)), x);
+// One register tile's share of what to bring into the cache, spread over the multiplication: in one
+// burst it would fill the line buffers and stall.
+struct Ahead {
+  const std::byte* weights = nullptr;
+  const std::byte* keys = nullptr;
+  int64_t weight_bytes = 0, key_stride = 0, key_rows = 0;  // weight_bytes: for 8 channels
+  int64_t key_bytes = 0;                                   // of 8 channels
+};
+
+HWY_INLINE void fetch(Ahead* ahead) {
+  for (int64_t b = 0; b < ahead->weight_bytes; b += 64) {
+    __builtin_prefetch(ahead->weights + b, 0, 2);
+  }
+  for (int64_t i = 0; i < ahead->key_rows; ++i) {
+    __builtin_prefetch(ahead->keys + i * ahead->key_stride, 0, 2);
+  }
+  ahead->weights += ahead->weight_bytes;
+  ahead->keys += ahead->key_bytes;
 }
 
-template <bool kSoftcap>
+// dim: a multiple of 8.
 HWY_INLINE void multiply_tile(const float* HWY_RESTRICT q, const float* HWY_RESTRICT keys,
-                              int64_t dim, VF softcap, float* HWY_RESTRICT out, Watch* watch) {
+                              int64_t dim, Ahead ahead, float* HWY_RESTRICT out, Watch* watch) {
   const F32 d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   VF a[kTileKeys], b[kTileKeys];
 #pragma GCC unroll 12
   for (int64_t i = 0; i < kTileKeys; ++i) a[i] = b[i] = hn::Zero(d);
-  for (int64_t c = 0; c < dim; ++c, q += 2 * lanes) {
-    const VF q0 = hn::Load(d, q);
-    const VF q1 = hn::Load(d, q + lanes);
+  for (int64_t end = 8; end <= dim; end += 8) {
+    fetch(&ahead);
+    for (int64_t c = end - 8; c < end; ++c, q += 2 * lanes) {
+      const VF q0 = hn::Load(d, q);
+      const VF q1 = hn::Load(d, q + lanes);
 #pragma GCC unroll 12
-    for (int64_t i = 0; i < kTileKeys; ++i) {
-      const VF k = hn::Set(d, keys[i * kKeyStride + c]);
-      a[i] = hn::MulAdd(q0, k, a[i]);
-      b[i] = hn::MulAdd(q1, k, b[i]);
+      for (int64_t i = 0; i < kTileKeys; ++i) {
+        const VF k = hn::Set(d, keys[i * kKeyStride + c]);
+        a[i] = hn::MulAdd(q0, k, a[i]);
+        b[i] = hn::MulAdd(q1, k, b[i]);
+      }
     }
   }
 #pragma GCC unroll 12
   for (int64_t i = 0; i < kTileKeys; ++i) {
     watch->odd0 = hn::MulAdd(a[i], hn::Zero(d), watch->odd0);
     watch->odd1 = hn::MulAdd(b[i], hn::Zero(d), watch->odd1);
-    const VF x0 = cap_logit<kSoftcap>(d, a[i], softcap);
-    const VF x1 = cap_logit<kSoftcap>(d, b[i], softcap);
-    watch->top0 = hn::Max(watch->top0, x0);
-    watch->top1 = hn::Max(watch->top1, x1);
-    hn::Store(x0, d, out + 2 * i * lanes);
-    hn::Store(x1, d, out + (2 * i + 1) * lanes);
+    watch->top0 = hn::Max(watch->top0, a[i]);
+    watch->top1 = hn::Max(watch->top1, b[i]);
+    hn::Store(a[i], d, out + 2 * i * lanes);
+    hn::Store(b[i], d, out + (2 * i + 1) * lanes);
   }
 }
 
-template <bool kSoftcap>
 HWY_INLINE Watch multiply(const PanelTask& task) {
   const F32 d;
   const int64_t width = 2 * static_cast<int64_t>(hn::Lanes(d));
   const VF lowest = hn::Neg(hn::Inf(d));
-  const VF softcap = hn::Set(d, task.softcap);
   Watch watch{lowest, lowest, hn::Zero(d), hn::Zero(d)};
   const int64_t tiles = (task.count + kTileKeys - 1) / kTileKeys;
+  constexpr int64_t kFloat = sizeof(float);
   for (int64_t t = 0; t < tiles; ++t) {
-    fetch(task.weights_ahead, t, tiles);
-    fetch(task.keys_ahead, t, tiles);
-    multiply_tile<kSoftcap>(task.queries, task.keys + t * kTileKeys * kKeyStride, task.dim, softcap,
-                            task.logits + t * kTileKeys * width, &watch);
+    Ahead ahead;
+    if (task.weights_ahead != nullptr) {
+      ahead.weights =
+          reinterpret_cast<const std::byte*>(task.weights_ahead + t * kTileKeys * width);
+      ahead.weight_bytes = (kTileKeys * width * kFloat * 8 + task.dim - 1) / task.dim;
+    }
+    const int64_t first = t * task.keys_ahead.rows / tiles;
+    ahead.keys = task.keys_ahead.first + first * task.keys_ahead.stride;
+    ahead.key_stride = task.keys_ahead.stride;
+    ahead.key_rows = (t + 1) * task.keys_ahead.rows / tiles - first;
+    ahead.key_bytes = 8 * task.element;
+    multiply_tile(task.queries, task.keys + t * kTileKeys * kKeyStride, task.dim, ahead,
+                  task.logits + t * kTileKeys * width, &watch);
   }
   return watch;
+}
+
+// Caps the logits in place and finds the maxima anew; what is not finite stays so.
+HWY_INLINE void cap_logits(const PanelTask& task, Watch* watch) {
+  const F32 d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const VF softcap = hn::Set(d, task.softcap);
+  watch->top0 = watch->top1 = hn::Neg(hn::Inf(d));
+  for (int64_t i = 0; i < task.count; ++i) {
+    for (int64_t half = 0; half < 2; ++half) {
+      float* at = task.logits + (2 * i + half) * lanes;
+      VF x = hn::Load(d, at);
+      x = hn::IfThenElse(finite(d, x), hn::Mul(softcap, tanh_f32(d, x)), x);
+      VF& top = half == 0 ? watch->top0 : watch->top1;
+      top = hn::Max(top, x);
+      hn::Store(x, d, at);
+    }
+  }
 }
 
 // Every row sees every key and every logit is finite.
@@ -236,7 +269,8 @@ HWY_INLINE bool weigh_some(const PanelTask& task, int64_t at) {
 
 bool weigh(const PanelTask& task) {
   const F32 d;
-  const Watch watch = task.softcap != 0 ? multiply<true>(task) : multiply<false>(task);
+  Watch watch = multiply(task);
+  if (task.softcap != 0) cap_logits(task, &watch);
   const VF odd = hn::Add(watch.odd0, watch.odd1);
   if (!task.masked && hn::AllTrue(d, hn::Eq(odd, odd))) {
     weigh_all(task, watch);

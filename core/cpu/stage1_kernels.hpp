@@ -22,9 +22,9 @@ inline constexpr int64_t kKeyStride = 256 + 16;
 inline constexpr int64_t kMaxPanelRows = 32;
 
 // Rows of K to bring into the cache meanwhile.
-struct Prefetch {
+struct RowsAhead {
   const std::byte* first = nullptr;
-  int64_t stride = 0, rows = 0, bytes = 0;  // bytes: of a row, and between rows
+  int64_t stride = 0, rows = 0;  // bytes between rows
 };
 
 // One panel of window rows against one block of keys.
@@ -41,7 +41,11 @@ struct PanelTask {
   float* top = nullptr;            // out: [panel_rows], maximum of the finite logits, or -inf
   float* sum = nullptr;            // out: [panel_rows], sum of the weights
   float* marks = nullptr;          // [scored]: set to -0 where a logit was not finite
-  Prefetch weights_ahead, keys_ahead;
+  // What is needed next, to bring into the cache meanwhile: another panel's weights or null, rows
+  // of K.
+  const float* weights_ahead = nullptr;
+  RowsAhead keys_ahead;
+  int64_t element = 0;  // bytes of an element of K
 };
 
 struct Stage1Kernels {

@@ -27,6 +27,16 @@ void copy_row(std::byte* to, const View& view, int64_t row, int64_t head, int64_
   }
 }
 
+// Kept rows lie apart in memory, too far for the hardware to guess the next one.
+constexpr int64_t kRowsAhead = 8;
+
+void fetch_row(const View& view, int64_t row, int64_t head, int64_t dim) {
+  if (view.channel != 1) return;
+  const std::byte* from = view.at(row, head);
+  const int64_t bytes = dim * dtype_bytes(view.dtype);
+  for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(from + b);
+}
+
 }  // namespace
 
 void choose_rows(const Stage1Task& task, const float* scores, uint32_t* rank_keys,
@@ -61,6 +71,10 @@ void gather_rows(const Stage1Task& task, const Shape& shape, int64_t head, int64
   const int32_t* positions = task.store.positions + head * task.store.kept;
   std::byte* row = task.store.kv + (head * task.store.rows + first) * width * element;
   for (int64_t i = first; i < first + count; ++i, row += width * element) {
+    if (i + kRowsAhead < first + count) {
+      fetch_row(task.k, positions[i + kRowsAhead], head, shape.head_dim);
+      fetch_row(task.v, positions[i + kRowsAhead], head, shape.head_dim_v);
+    }
     copy_row(row, task.k, positions[i], head, shape.head_dim);
     copy_row(row + shape.head_dim * element, task.v, positions[i], head, shape.head_dim_v);
   }
