@@ -55,6 +55,12 @@ python_tests() {
     "$venv/bin/python" -m pytest -q --junit-xml "$RESULTS/pytest.xml" "$@"
 }
 
+# What the README shows, against an installed library and the package of the part before.
+readme() {
+  cmake --install build/release --prefix build/prefix &&
+    "$venv/bin/python" tests/readme.py build/prefix "$venv/bin/python"
+}
+
 # The two best SIMD targets of this machine.
 simd_targets() {
   local flags all=()
@@ -69,8 +75,9 @@ part deps step cmake/deps.sh core test python clang
 part format script cmake/format.sh --check
 part build step build release
 part tests cases ctests release
-part python cases python_tests bindings/python/tests
+part python cases python_tests bindings/python/tests tests/python_engine
 part quickstart script examples/quickstart.sh --quick
+part readme script readme
 part build-asan step build asan
 for simd in $(simd_targets); do
   part "asan-$simd" cases ctests asan "$simd"
