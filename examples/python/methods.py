@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from rkv import CacheOptions
 
+from smollm2 import WINDOW
+
 SINKS = 4
 
 
@@ -21,10 +23,16 @@ class Method:
     options: CacheOptions
 
 
+def everything(prompt: int) -> int:
+    """A prompt budget that keeps all tokens; the library wants room for the window at least."""
+    return max(prompt, WINDOW)
+
+
 def full_kv(prompt: int, max_new: int) -> Method:
     """Everything is kept and attended to: what the others are compared with."""
     rows = prompt + max_new
-    return Method("full KV", CacheOptions(token_budget=rows, prompt_budget=prompt, top_k=rows))
+    options = CacheOptions(token_budget=rows, prompt_budget=everything(prompt), top_k=rows)
+    return Method("full KV", options)
 
 
 def rocketkv(t: int) -> Method:
@@ -42,7 +50,7 @@ def quest(t: int, prompt: int, head_dim: int) -> Method:
     """Stage 2 alone with long pages and all channels: half the traffic scores, half attends."""
     options = CacheOptions(
         token_budget=t,
-        prompt_budget=prompt,
+        prompt_budget=everything(prompt),
         page_size=max(1, prompt // t),
         num_channels=head_dim,
         top_k=max(1, t // 2),
@@ -54,9 +62,9 @@ def sparq(t: int, prompt: int, head_dim: int) -> Method:
     """Stage 2 alone with single tokens and few channels: half scores, half attends."""
     options = CacheOptions(
         token_budget=t,
-        prompt_budget=prompt,
+        prompt_budget=everything(prompt),
         page_size=1,
-        num_channels=max(1, round(head_dim * t / prompt)),
+        num_channels=min(head_dim, max(1, round(head_dim * t / prompt))),
         top_k=max(1, t // 2),
     )
     return Method(f"SparQ t={t}", options)
@@ -66,7 +74,7 @@ def sinks_and_recent(t: int, prompt: int) -> Method:
     """A sliding window and the first tokens: they are forced, and leave room for no others."""
     options = CacheOptions(
         token_budget=t,
-        prompt_budget=prompt,
+        prompt_budget=everything(prompt),
         page_size=1,
         num_channels=1,
         top_k=t,
@@ -80,7 +88,11 @@ def sinks_and_recent(t: int, prompt: int) -> Method:
 def exact_top_k(t: int, prompt: int, head_dim: int) -> Method:
     """The t tokens of the largest exact scores: reads every key, shows what t could give."""
     options = CacheOptions(
-        token_budget=t, prompt_budget=prompt, page_size=1, num_channels=head_dim, top_k=t
+        token_budget=t,
+        prompt_budget=everything(prompt),
+        page_size=1,
+        num_channels=head_dim,
+        top_k=t,
     )
     return Method(f"exact top-k t={t}", options)
 

@@ -41,7 +41,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     add("--expect", help="what a right answer holds (without: full KV's answer is right)")
     add("--depth", type=float, default=0.5, help="where the fact goes: 0 first, 1 last (%(default)s)")
     add("--context", type=int, metavar="N", help="tokens of the prompt at most (4000; quick: 1000)")
-    add("--budget", type=int, nargs="+", metavar="T", help="token budgets (128 256 512; quick: 128)")
+    add("--budget", type=int, nargs="+", metavar="T", help="token budgets (128 256 512; quick: 64 128)")
     add("--max-new", type=int, metavar="N", help="tokens to write (32; quick: 12)")
     add("--quick", action="store_true", help="a short text: seconds instead of minutes")
     add("--chat", action="store_true", help="ask questions about the text in a loop")
@@ -57,7 +57,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     if args.question is None and not args.chat:
         parser.error("--question is needed with a text or a fact of your own")
     args.context = args.context or (1000 if args.quick else 4000)
-    args.budget = sorted(set(args.budget or ([128] if args.quick else [128, 256, 512])))
+    args.budget = sorted(set(args.budget or ([64, 128] if args.quick else [128, 256, 512])))
     args.max_new = args.max_new or (12 if args.quick else 32)
     if args.budget[0] < 1 or args.max_new < 3 or args.context < 1:
         parser.error("--budget and --context need at least 1, --max-new at least 3")

@@ -43,20 +43,8 @@ def run(
     """Answers with one method; `full` is full KV's result, or None to make that one."""
     config = model.config
     sequences = [OWN] if full is None else [OWN, FORCED]
-    with rkv.Cache(
-        layers=config.layers,
-        q_heads=config.q_heads,
-        kv_heads=config.kv_heads,
-        head_dim=config.head_dim,
-        kv_dtype="f32",
-        max_sequences=len(sequences),
-        max_rows=1,
-        max_prompt_tokens=prompt.tokens,
-        max_new_tokens=max_new,
-        **method.options,
-    ) as cache:
+    with new_cache(config, prompt.tokens, method, max_new, len(sequences)) as cache:
         for sequence in sequences:
-            cache.open(sequence)
             compress(cache, sequence, prompt)
         decoder = Decoder(model, cache, prompt.tokens)
         answer, logits, steps = decoder.answer(prompt.logits, max_new, full)
@@ -79,8 +67,27 @@ def run(
         )
 
 
+def new_cache(
+    config: Config, prompt_tokens: int, method: Method, max_new: int, sequences: int = 1
+) -> rkv.Cache:
+    """A cache for so many sequences of one length, each decoded in a call of its own."""
+    return rkv.Cache(
+        layers=config.layers,
+        q_heads=config.q_heads,
+        kv_heads=config.kv_heads,
+        head_dim=config.head_dim,
+        kv_dtype="f32",
+        max_sequences=sequences,
+        max_rows=1,
+        max_prompt_tokens=prompt_tokens,
+        max_new_tokens=max_new,
+        **method.options,
+    )
+
+
 def compress(cache: rkv.Cache, sequence: int, prompt: Prefilled) -> None:
     """Stage 1 of every layer, from the engine's own K and V and the prompt's last queries."""
+    cache.open(sequence)
     tokens = prompt.tokens
     for layer, queries in enumerate(prompt.q_window):
         k, v = prompt.store.layer(layer, tokens)
@@ -112,7 +119,7 @@ class Decoder:
                 rows[FORCED] = forced[step - 1]
             if not rows:
                 break
-            result = dict(zip(rows, self._step(rows, step)))
+            result = dict(zip(rows, self.step(rows, step)))
             if OWN in rows:
                 before.append(result[OWN])
                 answer.append(int(result[OWN].argmax()))
@@ -124,7 +131,7 @@ class Decoder:
         """Median over the steps; the first one warms the cache's memory up."""
         return float(np.median(self._seconds[1:] or self._seconds or [np.nan])) * 1e6
 
-    def _step(self, rows: dict[int, int], step: int) -> np.ndarray:
+    def step(self, rows: dict[int, int], step: int) -> np.ndarray:
         """One token of each sequence in `rows` (sequence: token); logits [len(rows), vocab].
 
         Every sequence has a call of its own, so that the time is that of one sequence.

@@ -35,5 +35,6 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         return self._tokenizer.encode(text).ids
 
-    def decode(self, ids: list[int]) -> str:
-        return self._tokenizer.decode(ids, skip_special_tokens=True)
+    def decode(self, ids: list[int], keep_special: bool = False) -> str:
+        """The text; marks like <|im_end|> are left out unless they are to be kept."""
+        return self._tokenizer.decode(ids, skip_special_tokens=not keep_special)
