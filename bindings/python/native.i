@@ -76,14 +76,24 @@ static rkv_transfer_args transfer_args(int32_t seq, int32_t layer, int32_t begin
 
 /* ---- arrays: views for the length of the call ------------------------------------------------- */
 
-%typemap(in) const Array & (Array view), Array &block_table (Array view),
-    Array &k_blocks (Array view), Array &v_blocks (Array view) {
-  if (!view.acquire($input, "$1_name", false)) SWIG_fail;
+/* Arguments of CacheHandle's methods (arg1 is the cache). */
+%typemap(in) const Array & (Array view) {
+  if (!view.acquire($input, "$1_name", false, arg1->on_cpu())) SWIG_fail;
   $1 = &view;
 }
-%typemap(in) Array & (Array view), const Array &out (Array view), const Array &lse (Array view),
+%typemap(in) const Array &out (Array view), const Array &lse (Array view),
     const Array &row_status (Array view) {
-  if (!view.acquire($input, "$1_name", true)) SWIG_fail;
+  if (!view.acquire($input, "$1_name", true, arg1->on_cpu())) SWIG_fail;
+  $1 = &view;
+}
+/* Arguments of what a call is made of, before any cache. */
+%typemap(in) Array &block_table (Array view), Array &k_blocks (Array view),
+    Array &v_blocks (Array view) {
+  if (!view.acquire($input, "$1_name", false, false)) SWIG_fail;
+  $1 = &view;
+}
+%typemap(in) Array & (Array view) {
+  if (!view.acquire($input, "$1_name", true, false)) SWIG_fail;
   $1 = &view;
 }
 

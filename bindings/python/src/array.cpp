@@ -295,11 +295,11 @@ int64_t Array::size() const {
   return count;
 }
 
-bool Array::acquire(PyObject* object, const char* name, bool writable) {
+bool Array::acquire(PyObject* object, const char* name, bool writable, bool cpu) {
   if (object == Py_None) return true;
   if (PyObject_CheckBuffer(object)) return acquire_buffer(object, name, writable);
   if (PyObject_HasAttrString(object, "__dlpack__") != 0) {
-    return acquire_dlpack(object, name, writable);
+    return acquire_dlpack(object, name, writable, cpu);
   }
   PyErr_Format(PyExc_TypeError, "%s: %R has neither the buffer protocol nor __dlpack__", name,
                reinterpret_cast<PyObject*>(Py_TYPE(object)));
@@ -351,8 +351,8 @@ bool Array::acquire_buffer(PyObject* object, const char* name, bool writable) {
   return true;
 }
 
-bool Array::acquire_dlpack(PyObject* object, const char* name, bool writable) {
-  const int device_kind = dlpack_device_type(object);
+bool Array::acquire_dlpack(PyObject* object, const char* name, bool writable, bool cpu) {
+  const int device_kind = cpu ? int{dlpack::kCpu} : dlpack_device_type(object);
   const bool on_device = device_kind == dlpack::kCuda || device_kind == dlpack::kCudaManaged;
   // Only the versioned form says whether the memory may be written, but not all libraries have it.
   if (device_kind >= 0) {

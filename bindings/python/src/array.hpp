@@ -46,8 +46,9 @@ class Array {
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
 
-  // None leaves it absent. False: the Python exception is set, and names the argument.
-  bool acquire(PyObject* object, const char* name, bool writable);
+  // None leaves it absent. False: the Python exception is set, and names the argument. `cpu`: only
+  // CPU memory will do, so DLPack need not be asked first where the array is.
+  bool acquire(PyObject* object, const char* name, bool writable, bool cpu);
   void swap(Array& other);
 
   bool contiguous() const;
@@ -73,7 +74,7 @@ class Array {
 
  private:
   bool acquire_buffer(PyObject* object, const char* name, bool writable);
-  bool acquire_dlpack(PyObject* object, const char* name, bool writable);
+  bool acquire_dlpack(PyObject* object, const char* name, bool writable, bool cpu);
   bool read_tensor(const void* tensor, const char* name);
 
   Py_buffer view_ = {};          // view_.obj set: by the buffer protocol

@@ -62,6 +62,7 @@ class CacheHandle {
                     const HeldBuffer* workspace, rkv_error* err);
   void close();  // waits for the calls in flight; again is nothing
   bool closed() const { return closing_; }
+  bool on_cpu() const { return device_type_ == RKV_DEVICE_CPU; }
 
   rkv_status open_sequence(int32_t seq, const rkv_sequence_options* options, rkv_error* err);
   rkv_status close_sequence(int32_t seq, void* stream, rkv_error* err);

@@ -233,13 +233,25 @@ def test_outputs_must_be_writable_and_apart(cache: rkv.Cache, prompt: Prompt) ->
     constant = bytes(4 * HQ * DV)
     refuse(wrong, "out: no writable", lambda: cache.decode(0, [0], [S], q, k, v, out=constant))
 
+    same = np.lib.stride_tricks.as_strided(np.zeros(1, "f4"), (1, HQ, DV), (0, 0, 0))
+    refuse(wrong, r"out\.strides", lambda: cache.decode(0, [0], [S], q, k, v, out=same))
+
+
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="numpy exports no DLPack 1.0"
+)
+def test_read_only_dlpack_is_no_output(cache: rkv.Cache, prompt: Prompt) -> None:
     class ReadOnly(Exporter):
         def __dlpack__(self, **keywords: Any) -> Any:
             return self.source.__dlpack__(max_version=(1, 0))
 
-    refuse(wrong, "out: read-only", lambda: cache.decode(0, [0], [S], q, k, v, out=ReadOnly(out)))
-    same = np.lib.stride_tricks.as_strided(np.zeros(1, "f4"), (1, HQ, DV), (0, 0, 0))
-    refuse(wrong, r"out\.strides", lambda: cache.decode(0, [0], [S], q, k, v, out=same))
+    q, k, v = prompt.row(0)
+    out = np.zeros((1, HQ, DV), np.float32)
+    cache.decode(0, [0], [S], q, k, v, out=ReadOnly(out))
+    assert out.any()
+    out.flags.writeable = False
+    with pytest.raises(rkv.InvalidArgumentError, match="out: read-only"):
+        cache.decode(0, [0], [S], q, k, v, out=ReadOnly(out))
 
 
 def test_odd_strides(cache: rkv.Cache, prompt: Prompt) -> None:
