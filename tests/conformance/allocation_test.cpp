@@ -27,7 +27,9 @@ std::atomic<bool> g_counting{false};
 [[maybe_unused]] bool refuse() {
   if (!g_counting.load(std::memory_order_relaxed)) return false;
   const long n = g_calls.fetch_add(1);
-  return n == g_fail_at.load();
+  if (n != g_fail_at.load()) return false;
+  errno = ENOMEM;
+  return true;
 }
 }  // namespace
 

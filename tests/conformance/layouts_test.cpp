@@ -114,7 +114,7 @@ class SparseTensor {
 
 // B03, B46, B52, B55: offsets beyond 2^31 and 2^32 elements, by row and by head.
 TEST(Layouts, B03_B46_B52_B55_OffsetsBeyond32Bits) {
-  rkv_cache_config c = make_config(4, 2, 16, 300, 4, 30, RKV_DTYPE_F16);
+  rkv_cache_config c = make_config(4, 2, 16, 300, 6, 30, RKV_DTYPE_F16);
   const Outcome plain = run(c, 300, Placement());
   const std::int64_t gib = std::int64_t{1} << 30;
   const std::int64_t strides[][2] = {{1 << 24, 64},           // rows: 300 * 2^24 > 2^32

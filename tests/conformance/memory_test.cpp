@@ -53,9 +53,9 @@ TEST(Memory, B01_BuffersOfExactlyTheSizeAskedFor) {
     ASSERT_EQ(RKV_OK, cache.status()) << cache.text();
     for (int s = 0; s < c.max_sequences; ++s) {
       ASSERT_EQ(RKV_OK, cache.open(s));
+      const std::int64_t prompt =
+          s == 0 ? c.max_prompt_tokens : random.integer(1, c.max_prompt_tokens);
       for (int layer = 0; layer < c.layers && !HasFailure(); ++layer) {
-        const std::int64_t prompt =
-            s == 0 ? c.max_prompt_tokens : random.integer(1, c.max_prompt_tokens);
         Twin twin(&cache, s, layer);
         twin.prefill(Prompt(c, prompt, std::min<std::int64_t>(prompt, 64), i));
         for (std::int64_t p = prompt; p < prompt + c.max_new_tokens && !HasFailure(); ++p) {
@@ -78,7 +78,7 @@ TEST(Memory, BuffersThatAreTooSmallOrAskew) {
     b.storage_bytes = m.storage_bytes - less_storage;
     b.workspace = workspace.data();
     b.workspace_bytes = m.workspace_bytes - less_workspace;
-    rkv_cache* cache = reinterpret_cast<rkv_cache*>(&b);
+    rkv_cache* cache = nullptr;
     EXPECT_EQ(want, rkv_cache_create(&c, &b, &cache, &g_error)) << g_error.text;
     if (want == RKV_OK) {
       rkv_cache_destroy(cache);
@@ -155,7 +155,7 @@ TEST(Memory, StatsCountTheBytesInUse) {
 
 // B71, B83: sizes far beyond 32 bits are exact, and what 64 bits cannot hold is refused.
 TEST(Memory, B71_B83_HugeSizes) {
-  rkv_cache_config c = make_config(128, 128, 256, 1 << 24, 1 << 10, 1 << 24, RKV_DTYPE_BF16);
+  rkv_cache_config c = make_config(128, 128, 256, 1 << 24, 1 << 10, 1 << 26, RKV_DTYPE_BF16);
   c.layers = 64;
   c.max_sequences = 16;
   const std::int64_t rows = (std::int64_t{1} << 24) + (1 << 10);

@@ -123,8 +123,8 @@ TEST(Process, B13_Silence) {
     for (int i = 0; i < 10000 && last == RKV_OK; ++i) {
       step.positions[0] = 200 + i % 100;
       last = step.decode();
-      step.positions[0] = 300;
-      if (i % 10 == 0 && step.decode() != RKV_OUT_OF_CAPACITY) last = RKV_INTERNAL;
+      step.positions[0] = 199;  // before the prompt's end
+      if (i % 10 == 0 && step.decode() != RKV_INVALID_ARGUMENT) last = RKV_INTERNAL;
     }
   }
   const std::string out = testing::internal::GetCapturedStdout();
@@ -148,6 +148,9 @@ TEST(Process, AuditIsTheMassOfTheSelection) {
     const StepData data(c, 2, 904);
     step.positions[0] = 904;
     step.q.fill(data.q);
+    step.k.fill(StepData(c, 2, 904).k);
+    step.v.fill(StepData(c, 2, 904).v);
+    ASSERT_EQ(RKV_OK, step.decode_select()) << cache.text();
     rkv_decode_args args = step.args(0);
     args.k = args.v = nullptr;
     rkv_audit_result result = zeroed<rkv_audit_result>();

@@ -253,9 +253,9 @@ TEST(Stage2, B27_LayersHaveLengthsOfTheirOwn) {
   step.v.fill(StepData(c, 1, 1).v);
   EXPECT_EQ(RKV_BAD_STATE, step.decode(3));
   for (int layer : {0, 2, 3}) EXPECT_EQ(304, cache.stats(0, layer).position);
-  twins[1].prefill(Prompt(c, 250, 32, 1));
-  twins[1].step(250, 1);
-  EXPECT_EQ(251, cache.stats(0, 1).position);
+  twins[1].prefill(Prompt(c, 300, 32, 1));  // late, of the same turn: the same S
+  twins[1].step(300, 1);
+  EXPECT_EQ(301, cache.stats(0, 1).position);
   for (int layer : {0, 2, 3}) twins[layer].step(304, static_cast<std::uint64_t>(layer));
 }
 

@@ -153,8 +153,8 @@ TEST(State, ARequestThatDoesNotFit) {
   EXPECT_EQ(0, cache.stats(0).turn);
   EXPECT_EQ(RKV_OUT_OF_CAPACITY, prefill(&cache, 0, 2001));  // above max_prompt_tokens
   Twin twin(&cache, 0, 0, &o);
-  twin.prefill(Prompt(c, 300, 32, 2));  // what fits is taken
-  twin.step(300, 2);
+  twin.prefill(Prompt(c, 40, 32, 2));  // what fits is taken
+  twin.step(40, 2);
 }
 
 // B25: rewinds that make no sense change nothing.
@@ -237,13 +237,12 @@ TEST(State, RefusedRowsLeaveTheWholeBatchAlone) {
   refused(RKV_BAD_STATE, {{0, 61}, {2, 0}});               // a closed slot
   refused(RKV_INVALID_ARGUMENT, {{1, 71}, {0, 59}});       // before the prompt's end
   refused(RKV_INVALID_ARGUMENT, {{1, 71}, {0, -1}});       // and below zero
-  refused(RKV_OUT_OF_CAPACITY, {{1, 71}, {0, 72}});        // prompt + max_new
   refused(RKV_INVALID_ARGUMENT, {{0, 61}, {1, 71}, {0, 62}});  // not adjacent
   refused(RKV_INVALID_ARGUMENT, {{0, 61}, {0, 63}});       // not consecutive
   refused(RKV_INVALID_ARGUMENT, {{0, 61}, {0, 61}});
   refused(RKV_INVALID_ARGUMENT, {{0, 62}, {0, 61}});
   refused(RKV_INVALID_ARGUMENT, {{0, 61}, {-1, 0}, {0, 62}});  // a padding row between is not adjacent
-  refused(RKV_INVALID_ARGUMENT,
+  refused(RKV_OUT_OF_CAPACITY,  // more rows than max_rows
           {{-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {0, 61}});
   EXPECT_EQ(RKV_OK, decode(&cache, 0, 61));
   EXPECT_EQ(RKV_OK, decode(&cache, 1, 71));
@@ -309,7 +308,7 @@ TEST(State, B20_B76_TensorsThatDoNotFit) {
     refused(tensor, [](rkv_tensor* x) { x->dtype = 0; }, bad);
     refused(tensor, [](rkv_tensor* x) { x->dtype = RKV_DTYPE_F16; }, bad);
     refused(tensor, [](rkv_tensor* x) { x->struct_size = 0; }, bad);
-    refused(tensor, [](rkv_tensor* x) { x->reserved[2] = 1; }, bad);
+    refused(tensor, [](rkv_tensor* x) { x->reserved[2] = 1; }, RKV_UNSUPPORTED);
     static const float scale = 1;
     refused(tensor, [](rkv_tensor* x) { x->scale = &scale; }, RKV_UNSUPPORTED);
   }
@@ -464,6 +463,7 @@ TEST(State, B70_NothingAskedForIsIgnored) {
   unsupported([](rkv_cache_config* c) { c->summary_dtype = RKV_DTYPE_E5M2; }, "summary_dtype");
   unsupported([](rkv_cache_config* c) { c->kv_dtype = RKV_DTYPE_E4M3; }, "kv_dtype");
   unsupported([](rkv_cache_config* c) { c->device_type = RKV_DEVICE_CUDA; }, "device");
+  unsupported([](rkv_cache_config* c) { c->reserved[7] = 1; }, "reserved");
 }
 
 }  // namespace

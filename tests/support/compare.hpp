@@ -59,7 +59,7 @@ inline bool strictly_ascending(const std::vector<std::int64_t>& v) {
 // Kept prompt positions of one head against the reference's stage 1.
 inline std::string compare_kept(const std::vector<std::int64_t>& kept,
                                 const rkv_ref::Stage1Result& reference, std::int64_t prompt,
-                                std::int64_t sinks) {
+                                std::int64_t sinks, bool max_pooling = true) {
   if (!strictly_ascending(kept)) return "kept positions are not strictly ascending";
   if (kept.size() != reference.kept.size()) {
     return "kept " + std::to_string(kept.size()) + " rows, expected " +
@@ -76,7 +76,7 @@ inline std::string compare_kept(const std::vector<std::int64_t>& kept,
   const std::int64_t edge = order[chosen - 1];
   const Cut cut = make_cut(reference.pooled[edge]);
   const Cut inner = make_cut(reference.score[edge]);
-  bool one_plateau = true;
+  bool one_plateau = max_pooling;  // only a maximum is the same number all over its plateau
   for (std::int64_t j : order) {
     if (cut.near(reference.pooled[j]) && reference.pooled[j] != cut.value) one_plateau = false;
   }
