@@ -335,10 +335,12 @@ TEST(Stage1, KeepsEverything) {
 TEST(Stage1, SameBitsHoweverItIsRun) {
   for (const Target& target : targets()) {
     Random random(7);
-    for (int i = 0; i < rkv_test::scaled(6); ++i) {
+    for (int i = 0; i < rkv_test::scaled(3); ++i) {
       Problem p = random_problem(&random);
       p.prompt = random.integer(1500, 4000);
-      p.keep = random.integer(p.window + p.sinks, p.prompt);
+      p.window = random.integer(5, 40);
+      p.options.key_as_query = i == 2;
+      p.keep = random.integer(p.window + p.sinks + 1, p.prompt - 1);
       p.fill(&random);
       const Output alone = run(p, target);
       for (const int threads : {2, 3, 8}) EXPECT_EQ(run(p, target, threads), alone) << threads;
@@ -359,7 +361,7 @@ TEST(Stage1, SameBitsHoweverItIsRun) {
 TEST(Stage1, WeightsThatDoNotFitAreComputedAgain) {
   Random random(8);
   Problem p;
-  p.heads = 2;
+  p.heads = 1;
   p.dim = p.dim_v = 8;
   p.window = 700;
   p.group = 6;  // 4200 rows: the buffer holds 20 blocks of 3840 keys together
@@ -367,6 +369,24 @@ TEST(Stage1, WeightsThatDoNotFitAreComputedAgain) {
   p.keep = 1500;
   p.fill(&random, 1.5);
   EXPECT_EQ(check(p, targets()[0]), 0);
+}
+
+// More heads than are scored side by side: each takes the place of one whose second pass is due.
+TEST(Stage1, ManyHeadsTakeTurns) {
+  Random random(15);
+  Problem p;
+  p.heads = 7;
+  p.group = 1;
+  p.window = 8;
+  p.dim = p.dim_v = 8;
+  p.prompt = 6000;
+  p.keep = 900;
+  p.fill(&random, 1.5);
+  for (const Target& target : targets()) {
+    check(p, target);
+    const Output alone = run(p, target);
+    for (const int threads : {2, 3, 9}) EXPECT_EQ(run(p, target, threads), alone) << threads;
+  }
 }
 
 TEST(Stage1, OneHeadUsesEveryThread) {
