@@ -97,7 +97,8 @@ class SparseTensor {
       for (std::int64_t h = 0; h < heads_; ++h) {
         for (std::int64_t d = 0; d < width_; ++d) {
           const std::int64_t index = i * strides_[0] + h * strides_[1] + d;
-          store_element(tensor_.dtype, static_cast<char*>(data_) + index * dtype_size(tensor_.dtype),
+          store_element(tensor_.dtype,
+                        static_cast<char*>(data_) + index * dtype_size(tensor_.dtype),
                         static_cast<float>(*value++));
         }
       }

@@ -30,7 +30,8 @@ TEST(Memory, B04_TheTotalIsTheSumOfTheItems) {
     c.max_prefills = static_cast<int>(random.integer(1, 3));
     const rkv_memory m = query(c);
     EXPECT_EQ(m.storage_bytes, m.k_bytes + m.v_bytes + m.summary_bytes + m.index_bytes +
-                                   m.window_bytes + m.table_bytes) << describe(c);
+                                   m.window_bytes + m.table_bytes)
+        << describe(c);
     EXPECT_GT(m.alignment, 0);
     EXPECT_EQ(0, m.alignment & (m.alignment - 1));
     if (HasFailure()) break;
@@ -137,8 +138,8 @@ TEST(Memory, StatsCountTheBytesInUse) {
     const double size = static_cast<double>(dtype_size(dtype));
     const double rows = static_cast<double>(s.kept + s.generated);
     const double pages = static_cast<double>(s.pages);
-    EXPECT_EQ(s.pages, static_cast<std::int64_t>(
-                           std::ceil(rows / static_cast<double>(twin.reference().plan().page_size))));
+    EXPECT_EQ(s.pages, static_cast<std::int64_t>(std::ceil(
+                           rows / static_cast<double>(twin.reference().plan().page_size))));
     const double need = (rows * (64 + 48) + 2 * 64 * pages) * 2 * size;
     const double used = static_cast<double>(s.k_bytes + s.v_bytes + s.summary_bytes);
     EXPECT_GE(used, need);

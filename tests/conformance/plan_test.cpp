@@ -132,8 +132,10 @@ TEST(Plan, OptionsReplaceTheConfigsDefaults) {
     const rkv_cache_config c = random_config(&random);
     rkv_sequence_options o = zeroed<rkv_sequence_options>();
     if (random.coin()) o.max_new_tokens = random.integer(1, c.max_new_tokens);
-    if (random.coin()) o.token_budget = random.integer(1, 2000);
-    else if (random.coin()) o.compression_ratio = 1 + 100 * random.uniform();
+    if (random.coin())
+      o.token_budget = random.integer(1, 2000);
+    else if (random.coin())
+      o.compression_ratio = 1 + 100 * random.uniform();
     SCOPED_TRACE(describe(c));
     rkv_ref::PlanInput in = reference_config(c, 0, &o).plan;
     in.prompt_tokens = random.integer(1, c.max_prompt_tokens);

@@ -154,7 +154,8 @@ TEST(Process, AuditIsTheMassOfTheSelection) {
     rkv_decode_args args = step.args(0);
     args.k = args.v = nullptr;
     rkv_audit_result result = zeroed<rkv_audit_result>();
-    ASSERT_EQ(RKV_OK, rkv_audit(cache.get(), &args, &result, nullptr, cache.error())) << cache.text();
+    ASSERT_EQ(RKV_OK, rkv_audit(cache.get(), &args, &result, nullptr, cache.error()))
+        << cache.text();
     EXPECT_EQ(905, cache.stats(0).position);
     EXPECT_EQ(1, result.rows);
     EXPECT_TRUE(std::isnan(result.prompt_mass_mean));
@@ -175,6 +176,39 @@ TEST(Process, AuditIsTheMassOfTheSelection) {
     EXPECT_NEAR(least, result.mass_min, 1e-4);
     EXPECT_GT(result.error_mean, 0);
     EXPECT_LE(result.error_mean, result.error_max);
+  }
+}
+
+// B12: the quality itself, frozen: the share of the attention mass that stage 2 catches for fixed
+// seeds. The reference defines what is right; this notices when both drift together.
+TEST(Process, B12_FrozenAttentionMass) {
+  const struct {
+    std::int64_t budget;
+    double mass;
+  } frozen[] = {{64, 0}, {128, 0}, {256, 0}, {512, 0}};
+  for (const auto& f : frozen) {
+    rkv_cache_config c = make_config(8, 2, 64, 4000, 16, f.budget);
+    Cache cache(c);
+    ASSERT_EQ(RKV_OK, cache.open(0));
+    const Prompt p(c, 4000, 32, 31, 2);
+    PromptTensors t(c, p, Placement());
+    ASSERT_EQ(RKV_OK, cache.prefill(0, 0, 3968, 4000, &t.q, &t.kv.k, &t.kv.v));
+    double mass = 0;
+    for (std::int64_t at = 4000; at < 4016; ++at) {
+      StepBuffers step(&cache, 1);
+      const StepData data(c, 31, at, 2);
+      step.positions[0] = at;
+      step.q.fill(data.q);
+      step.k.fill(data.k);
+      step.v.fill(data.v);
+      ASSERT_EQ(RKV_OK, step.decode_select()) << cache.text();
+      rkv_decode_args args = step.args(0);
+      args.k = args.v = nullptr;
+      rkv_audit_result result = zeroed<rkv_audit_result>();
+      ASSERT_EQ(RKV_OK, rkv_audit(cache.get(), &args, &result, nullptr, cache.error()));
+      mass += result.mass_mean / 16;
+    }
+    EXPECT_NEAR(f.mass, mass, 0.001) << "t = " << f.budget;
   }
 }
 

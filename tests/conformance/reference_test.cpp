@@ -279,8 +279,7 @@ TEST(ReferenceStage2, ZeroQueryInfiniteKeysAndDense) {
   rkv_ref::Stage2Options options;
   options.num_channels = 1;
   options.top_k = 2;
-  EXPECT_EQ((std::vector<std::int64_t>{0, 1}),
-            rkv_ref::stage2(Rows(1, 2), keys, 1, options).rows);
+  EXPECT_EQ((std::vector<std::int64_t>{0, 1}), rkv_ref::stage2(Rows(1, 2), keys, 1, options).rows);
   const auto r = rkv_ref::stage2(table(1, 2, {1, 0}), keys, 1, options);
   EXPECT_EQ(-kInf, r.score.row(0)[3]);
   EXPECT_EQ((std::vector<std::int64_t>{1, 2}), r.rows);

@@ -24,7 +24,7 @@ void check_prompt(const rkv_cache_config& c, std::int64_t prompt, std::int64_t q
 
 // B43, B44, B45, B50, B66: any group, any head dim, any layout, head dim apart from Hq.
 TEST(Stage1, RandomShapesOptionsAndLayouts) {
-  for (int i = 0; i < scaled(220); ++i) {
+  for (int i = 0; i < scaled(450); ++i) {
     Random random(1000 + static_cast<std::uint64_t>(i));
     rkv_cache_config c = random_shape(&random, 5000, 8e7);
     random_stage1_options(&random, &c);
@@ -47,8 +47,10 @@ TEST(Stage1, B43_B44_Groups) {
       check_prompt(c, 400, 8, static_cast<std::uint64_t>(group));
     }
   }
-  for (const auto& heads : {std::pair<int, int>{9, 3}, {28, 4}, {40, 8}, {64, 1}, {71, 1}, {5, 5}}) {
-    check_prompt(make_config(heads.first, heads.second, 64, 300, 8, 30, RKV_DTYPE_BF16), 300, 32, 3);
+  for (const auto& heads :
+       {std::pair<int, int>{9, 3}, {28, 4}, {40, 8}, {64, 1}, {71, 1}, {5, 5}}) {
+    check_prompt(make_config(heads.first, heads.second, 64, 300, 8, 30, RKV_DTYPE_BF16), 300, 32,
+                 3);
   }
 }
 
@@ -56,7 +58,8 @@ TEST(Stage1, B43_B44_Groups) {
 TEST(Stage1, B45_HeadDims) {
   for (int dim : {8, 16, 24, 40, 56, 64, 72, 80, 96, 112, 120, 128, 160, 192, 200, 248, 256}) {
     for (int dtype : kDtypes) {
-      check_prompt(make_config(6, 2, dim, 500, 8, 50, dtype), 500, 32, static_cast<std::uint64_t>(dim));
+      check_prompt(make_config(6, 2, dim, 500, 8, 50, dtype), 500, 32,
+                   static_cast<std::uint64_t>(dim));
     }
   }
 }
@@ -65,7 +68,8 @@ TEST(Stage1, B45_HeadDims) {
 TEST(Stage1, LengthSweep) {
   rkv_cache_config c = make_config(4, 2, 64, 300, 8, 20, RKV_DTYPE_F16);
   c.prompt_budget = 100;
-  for (std::int64_t prompt : {1, 2, 31, 32, 33, 63, 64, 65, 99, 100, 101, 102, 127, 128, 129, 299, 300}) {
+  for (std::int64_t prompt :
+       {1, 2, 31, 32, 33, 63, 64, 65, 99, 100, 101, 102, 127, 128, 129, 299, 300}) {
     check_prompt(c, prompt, std::min<std::int64_t>(prompt, 40), static_cast<std::uint64_t>(prompt));
     check_prompt(c, prompt, 1, static_cast<std::uint64_t>(prompt));
   }

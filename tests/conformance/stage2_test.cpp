@@ -28,7 +28,7 @@ void check_life(const rkv_cache_config& c, std::int64_t prompt, std::int64_t ste
 
 // B36, B43, B44, B45, B50: every option, any shape, any layout.
 TEST(Stage2, RandomShapesOptionsAndLayouts) {
-  for (int i = 0; i < scaled(300) && !HasFailure(); ++i) {
+  for (int i = 0; i < scaled(600) && !HasFailure(); ++i) {
     Random random(5000 + static_cast<std::uint64_t>(i));
     rkv_cache_config c = random_shape(&random, 1500, 2e7);
     random_stage1_options(&random, &c);
@@ -65,7 +65,8 @@ TEST(Stage2, B43_B44_B45_ShapeSweep) {
       check_life(c, 200, 5, static_cast<std::uint64_t>(i));
     }
   }
-  for (const auto& heads : {std::pair<int, int>{9, 3}, {28, 4}, {40, 8}, {64, 1}, {32, 1}, {5, 5}}) {
+  for (const auto& heads :
+       {std::pair<int, int>{9, 3}, {28, 4}, {40, 8}, {64, 1}, {32, 1}, {5, 5}}) {
     check_life(make_config(heads.first, heads.second, 96, 200, 5, 40, RKV_DTYPE_BF16), 200, 5, 8);
   }
 }
@@ -93,6 +94,20 @@ TEST(Stage2, LongAnswers) {
   }
 }
 
+// Tens of thousands of live rows: dense, and a selection from as many pages.
+TEST(Stage2, LongStores) {
+  for (int dtype : kDtypes) {
+    rkv_cache_config c = make_config(4, 1, 32, 20000, 4, 40000, dtype);
+    c.num_threads = 2;
+    check_life(c, 20000, 2, static_cast<std::uint64_t>(dtype));
+    c.token_budget = 500;
+    c.prompt_budget = 20000;
+    c.page_size = 1;
+    c.num_channels = 12;
+    check_life(c, 20000, 4, static_cast<std::uint64_t>(dtype), Placement(), 2);
+  }
+}
+
 // B37: k at n - 1, n, n + 1 and 10 n of the live rows, and the step where live rows pass k.
 TEST(Stage2, B37_MoreTokensThanThereAre) {
   for (std::int64_t k : {1, 2, 39, 40, 41, 44, 45, 46, 400}) {
@@ -109,7 +124,8 @@ TEST(Stage2, B37_MoreTokensThanThereAre) {
   }
 }
 
-// The settings that are other methods: Quest, SparQ, exact top-k, SnapKV alone, stage 2 alone, full.
+// The settings that are other methods: Quest, SparQ, exact top-k, SnapKV alone, stage 2 alone,
+// full.
 TEST(Stage2, PresetsAreSettings) {
   const auto preset = [](std::int64_t budget, int page, int channels, std::int64_t k) {
     rkv_cache_config c = make_config(8, 2, 64, 600, 20, 80, RKV_DTYPE_F16);
@@ -219,7 +235,8 @@ TEST(Stage2, TheNewTokenIsACandidate) {
   Twin twin(&cache, 0);
   twin.prefill(Prompt(c, 200, 32, 5));
   StepData data(c, 1, 200);
-  for (int d = 0; d < 16; ++d) data.k[static_cast<std::size_t>(d)] = 3 * (data.q[d] + data.q[16 + d]);
+  for (int d = 0; d < 16; ++d)
+    data.k[static_cast<std::size_t>(d)] = 3 * (data.q[d] + data.q[16 + d]);
   StepBuffers step(&cache, 1);
   step.positions[0] = 200;
   step.q.fill(data.q);
@@ -257,6 +274,45 @@ TEST(Stage2, B27_LayersHaveLengthsOfTheirOwn) {
   twins[1].step(300, 1);
   EXPECT_EQ(301, cache.stats(0, 1).position);
   for (int layer : {0, 2, 3}) twins[layer].step(304, static_cast<std::uint64_t>(layer));
+}
+
+// attend over lists of the caller's own.
+TEST(Stage2, AttendOverAGivenSelection) {
+  rkv_cache_config c = make_config(6, 2, 40, 500, 8, 60, RKV_DTYPE_F16);
+  c.query_dtype = RKV_DTYPE_F32;
+  Cache cache(c);
+  ASSERT_EQ(RKV_OK, cache.open(0));
+  Twin twin(&cache, 0);
+  twin.prefill(Prompt(c, 500, 32, 5));
+  for (std::int64_t p = 500; p < 508; ++p) twin.step(p, 5);
+  Random random(8);
+  for (int i = 0; i < 50 && !HasFailure(); ++i) {
+    StepBuffers step(&cache, 1);
+    const StepData data(c, 100 + static_cast<std::uint64_t>(i), 507);
+    step.positions[0] = 507;
+    step.q.fill(data.q);
+    rkv_selection* s = step.selection.get();
+    std::fill_n(s->indices, 2 * s->capacity, -1);
+    std::vector<std::int64_t> lists[2];
+    for (int h = 0; h < 2; ++h) {
+      const std::int64_t live = twin.reference().live();
+      const std::int64_t want = random.integer(0, std::min(live, s->capacity));
+      for (std::int64_t j = 0; j < live && static_cast<std::int64_t>(lists[h].size()) < want; ++j) {
+        if (random.integer(0, live - j - 1) < want - static_cast<std::int64_t>(lists[h].size())) {
+          s->indices[h * s->capacity + static_cast<std::int64_t>(lists[h].size())] =
+              static_cast<std::int32_t>(j);
+          lists[h].push_back(j);
+        }
+      }
+      s->counts[h] = static_cast<std::int32_t>(lists[h].size());
+    }
+    ASSERT_EQ(RKV_OK, step.attend()) << cache.text();
+    for (std::int64_t head = 0; head < 6; ++head) {
+      const auto heads = twin.reference().attend(head / 3, data.q.data(), lists[head / 3]);
+      EXPECT_EQ("", compare_output(step.out, 0, head, step.lse_of(0, head),
+                                   heads[static_cast<std::size_t>(head % 3)]));
+    }
+  }
 }
 
 // attend without a selection reads every live row, select writes what decode would.

@@ -51,8 +51,8 @@ rkv_status prefill(Cache* cache, int seq, std::int64_t prompt, int layer = 0) {
   return cache->prefill(seq, layer, prompt - p.q.count, prompt, &t.q, &t.kv.k, &t.kv.v);
 }
 
-// B33: every entry in the wrong order.
-TEST(State, B33_WrongOrder) {
+// B33: every entry in the wrong order. B21: COMPACT storage claims no second turn.
+TEST(State, B21_B33_WrongOrder) {
   rkv_cache_config c = small_config();
   c.max_sequences = 2;
   Cache cache(c);
@@ -233,16 +233,17 @@ TEST(State, RefusedRowsLeaveTheWholeBatchAlone) {
     EXPECT_EQ(61, cache.stats(0).position);
     EXPECT_EQ(71, cache.stats(1).position);
   };
-  refused(RKV_BAD_STATE, {{0, 61}, {1, 72}});              // a gap
-  refused(RKV_BAD_STATE, {{0, 61}, {2, 0}});               // a closed slot
-  refused(RKV_INVALID_ARGUMENT, {{1, 71}, {0, 59}});       // before the prompt's end
-  refused(RKV_INVALID_ARGUMENT, {{1, 71}, {0, -1}});       // and below zero
+  refused(RKV_BAD_STATE, {{0, 61}, {1, 72}});                  // a gap
+  refused(RKV_BAD_STATE, {{0, 61}, {2, 0}});                   // a closed slot
+  refused(RKV_INVALID_ARGUMENT, {{1, 71}, {0, 59}});           // before the prompt's end
+  refused(RKV_INVALID_ARGUMENT, {{1, 71}, {0, -1}});           // and below zero
   refused(RKV_INVALID_ARGUMENT, {{0, 61}, {1, 71}, {0, 62}});  // not adjacent
-  refused(RKV_INVALID_ARGUMENT, {{0, 61}, {0, 63}});       // not consecutive
+  refused(RKV_INVALID_ARGUMENT, {{0, 61}, {0, 63}});           // not consecutive
   refused(RKV_INVALID_ARGUMENT, {{0, 61}, {0, 61}});
   refused(RKV_INVALID_ARGUMENT, {{0, 62}, {0, 61}});
-  refused(RKV_INVALID_ARGUMENT, {{0, 61}, {-1, 0}, {0, 62}});  // a padding row between is not adjacent
-  refused(RKV_OUT_OF_CAPACITY,  // more rows than max_rows
+  refused(RKV_INVALID_ARGUMENT,
+          {{0, 61}, {-1, 0}, {0, 62}});  // a padding row between is not adjacent
+  refused(RKV_OUT_OF_CAPACITY,           // more rows than max_rows
           {{-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {0, 61}});
   EXPECT_EQ(RKV_OK, decode(&cache, 0, 61));
   EXPECT_EQ(RKV_OK, decode(&cache, 1, 71));
@@ -341,11 +342,11 @@ TEST(State, ListsThatAreTooSmall) {
   ASSERT_EQ(RKV_OK, prefill(&cache, 0, 100));
   std::vector<std::int64_t> list(80, -5);
   std::int64_t count = 0;
-  EXPECT_EQ(RKV_BUFFER_TOO_SMALL, rkv_kept_positions(cache.get(), 0, 0, nullptr, list.data(), 79,
-                                                     &count, cache.error()));
+  EXPECT_EQ(RKV_BUFFER_TOO_SMALL,
+            rkv_kept_positions(cache.get(), 0, 0, nullptr, list.data(), 79, &count, cache.error()));
   EXPECT_EQ(list, std::vector<std::int64_t>(80, -5));
-  EXPECT_EQ(RKV_OK, rkv_kept_positions(cache.get(), 0, 0, nullptr, list.data(), 80, &count,
-                                       cache.error()));
+  EXPECT_EQ(RKV_OK,
+            rkv_kept_positions(cache.get(), 0, 0, nullptr, list.data(), 80, &count, cache.error()));
   EXPECT_EQ(40, count);
   Row row(&cache, 0, 100);
   row.step.selection.get()->capacity -= 1;
@@ -424,7 +425,7 @@ TEST(State, B33_Fuzz) {
       case 3:
         got = cache.rewind(seq, position);
         want = !slot.open ? RKV_BAD_STATE
-               : !ready ? got == RKV_INVALID_ARGUMENT ? got : RKV_BAD_STATE
+               : !ready   ? got == RKV_INVALID_ARGUMENT ? got : RKV_BAD_STATE
                : position < slot.prompt || position > slot.length ? RKV_INVALID_ARGUMENT
                                                                   : RKV_OK;
         if (!ready && position == 0 && slot.open) want = got;  // nothing to drop
@@ -432,12 +433,13 @@ TEST(State, B33_Fuzz) {
         break;
       default:
         got = decode(&cache, seq, position);
-        want = !ready                          ? RKV_BAD_STATE
-               : position < slot.prompt        ? RKV_INVALID_ARGUMENT
-               : position >= slot.prompt + 12  ? RKV_OUT_OF_CAPACITY
-               : position > slot.length        ? RKV_BAD_STATE
-                                               : RKV_OK;
-        if (position >= slot.prompt + 12 && position > slot.length && got == RKV_BAD_STATE) want = got;
+        want = !ready                         ? RKV_BAD_STATE
+               : position < slot.prompt       ? RKV_INVALID_ARGUMENT
+               : position >= slot.prompt + 12 ? RKV_OUT_OF_CAPACITY
+               : position > slot.length       ? RKV_BAD_STATE
+                                              : RKV_OK;
+        if (position >= slot.prompt + 12 && position > slot.length && got == RKV_BAD_STATE)
+          want = got;
         if (want == RKV_OK) slot.length = position + 1;
         break;
     }

@@ -12,8 +12,8 @@
 namespace rkv_ref {
 
 struct AttentionResult {
-  std::vector<double> out;    // [Dv], 0 where no row is left
-  double lse = 0;             // natural log, -inf where no row is left
+  std::vector<double> out;     // [Dv], 0 where no row is left
+  double lse = 0;              // natural log, -inf where no row is left
   std::vector<double> weight;  // one per chosen row
   bool nonfinite = false;
 };

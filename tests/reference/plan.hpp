@@ -88,8 +88,8 @@ inline Plan make_plan(const PlanInput& in) {
   page = std::max<std::int64_t>(1, std::min(page, plan.cap / t));
   plan.page_size = in.page_size > 0 ? in.page_size : page;
   const std::int64_t channels = divide_half_even(in.head_dim * plan.page_size * t, plan.cap);
-  plan.num_channels = in.num_channels > 0 ? in.num_channels
-                                          : std::clamp<std::int64_t>(channels, 1, in.head_dim);
+  plan.num_channels =
+      in.num_channels > 0 ? in.num_channels : std::clamp<std::int64_t>(channels, 1, in.head_dim);
   if (in.top_k > 0) plan.top_k = in.top_k;
 
   // 5. rows of the slot; k >= rows selects everything at every step.
@@ -101,7 +101,8 @@ inline Plan make_plan(const PlanInput& in) {
   plan.token_budget = t;
   plan.ratio = c;
   plan.split = a;
-  plan.storage_ratio = (in.multi_turn ? 1.0 : 1.0 / std::pow(c, a)) + 2.0 / std::pow(c, (1 + a) / 2);
+  plan.storage_ratio =
+      (in.multi_turn ? 1.0 : 1.0 / std::pow(c, a)) + 2.0 / std::pow(c, (1 + a) / 2);
   plan.traffic_ratio = 1.0 / c;
   return plan;
 }

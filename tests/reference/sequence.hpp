@@ -19,17 +19,17 @@ struct SequenceConfig {
   std::int64_t kv_heads = 1;
   std::int64_t head_dim = 1;
   std::int64_t head_dim_v = 1;
-  PlanInput plan;          // prompt_tokens and head_dim are set by prefill
+  PlanInput plan;  // prompt_tokens and head_dim are set by prefill
   Stage1Options stage1;
-  Stage2Options stage2;    // num_channels and top_k are set by prefill
+  Stage2Options stage2;  // num_channels and top_k are set by prefill
   bool dense_layer = false;
 
   std::int64_t group() const { return q_heads / kv_heads; }
 };
 
 struct Step {
-  std::vector<Stage2Result> selection;   // [Hkv]
-  std::vector<AttentionResult> heads;    // [Hq], over the reference's own selection
+  std::vector<Stage2Result> selection;  // [Hkv]
+  std::vector<AttentionResult> heads;   // [Hq], over the reference's own selection
 };
 
 class Sequence {

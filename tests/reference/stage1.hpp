@@ -24,11 +24,11 @@ struct Stage1Options {
 };
 
 struct Stage1Result {
-  bool identity = false;          // S <= prompt_budget: everything kept, nothing scored
-  bool nonfinite = false;         // some scored logit was not finite
-  std::int64_t window_rows = 0;   // w
-  std::vector<double> score;      // [S - w] before pooling
-  std::vector<double> pooled;     // [S - w]
+  bool identity = false;           // S <= prompt_budget: everything kept, nothing scored
+  bool nonfinite = false;          // some scored logit was not finite
+  std::int64_t window_rows = 0;    // w
+  std::vector<double> score;       // [S - w] before pooling
+  std::vector<double> pooled;      // [S - w]
   std::vector<std::int64_t> kept;  // ascending positions
 };
 
@@ -88,8 +88,7 @@ inline std::vector<double> pool(const std::vector<double>& score, std::int64_t k
 
 // Candidates [sinks, S - w) best first: pooled score, then unpooled score, then lower index.
 inline std::vector<std::int64_t> rank_prefix(const std::vector<double>& pooled,
-                                             const std::vector<double>& score,
-                                             std::int64_t sinks) {
+                                             const std::vector<double>& score, std::int64_t sinks) {
   std::vector<std::int64_t> order(score.size() - static_cast<std::size_t>(sinks));
   std::iota(order.begin(), order.end(), sinks);
   std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {

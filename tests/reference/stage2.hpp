@@ -25,16 +25,16 @@ struct Stage2Options {
 };
 
 struct Stage2Result {
-  bool dense = false;                   // k >= live rows
-  std::vector<double> strength;         // [D] sum over the group of |q|
-  std::vector<std::int64_t> channels;   // all D, strongest first; I is the first r of them
-  std::vector<double> direction;        // [D] sum over the group of q
-  Rows score;                           // [G][pages], -inf where not finite
-  std::vector<double> rank;             // [pages], by which pages are taken
-  double noise = 0;                     // G = 1: largest sum of |terms| of a page score
-  std::vector<bool> forced;             // [pages]
-  std::vector<std::int64_t> order;      // pages as they are taken: forced first, then by rank
-  std::vector<std::int64_t> rows;       // the selection, ascending live rows
+  bool dense = false;                  // k >= live rows
+  std::vector<double> strength;        // [D] sum over the group of |q|
+  std::vector<std::int64_t> channels;  // all D, strongest first; I is the first r of them
+  std::vector<double> direction;       // [D] sum over the group of q
+  Rows score;                          // [G][pages], -inf where not finite
+  std::vector<double> rank;            // [pages], by which pages are taken
+  double noise = 0;                    // G = 1: largest sum of |terms| of a page score
+  std::vector<bool> forced;            // [pages]
+  std::vector<std::int64_t> order;     // pages as they are taken: forced first, then by rank
+  std::vector<std::int64_t> rows;      // the selection, ascending live rows
 };
 
 // All D channels, strongest first; ties go to the lower channel.
@@ -59,8 +59,8 @@ inline void score_pages(const double* q, const Summaries& pages, const Stage2Opt
     whole += magnitude;
   }
   const double scale = resolve_scale(options.scale, dim);
-  const double tau = options.sqrt_d ? std::sqrt(static_cast<double>(dim))
-                                    : std::sqrt(part / whole) / scale;
+  const double tau =
+      options.sqrt_d ? std::sqrt(static_cast<double>(dim)) : std::sqrt(part / whole) / scale;
   for (std::int64_t p = 0; p < pages.pages(); ++p) {
     double sum = 0;
     double terms = 0;

@@ -138,7 +138,8 @@ class Cache {
     std::vector<std::int64_t> flat(static_cast<std::size_t>(heads * live), -7);
     std::int64_t count = -1;
     EXPECT_EQ(RKV_OK, rkv_kept_positions(cache_, seq, layer, nullptr, flat.data(), heads * live,
-                                         &count, &error_)) << error_.text;
+                                         &count, &error_))
+        << error_.text;
     EXPECT_EQ(live, count);
     std::vector<std::vector<std::int64_t>> lists;
     for (std::int64_t h = 0; h < heads; ++h) {
@@ -171,8 +172,11 @@ class Cache {
 class Selection {
  public:
   Selection(std::int64_t rows, std::int64_t heads, std::int64_t capacity)
-      : rows_(rows), heads_(heads), capacity_(capacity),
-        indices_(rows * heads * capacity * 4, 4), counts_(rows * heads * 4, 4) {
+      : rows_(rows),
+        heads_(heads),
+        capacity_(capacity),
+        indices_(rows * heads * capacity * 4, 4),
+        counts_(rows * heads * 4, 4) {
     selection_ = zeroed<rkv_selection>();
     selection_.space = RKV_SPACE_LIVE_ROW;
     selection_.indices = reinterpret_cast<std::int32_t*>(indices_.data());
@@ -212,7 +216,8 @@ class Selection {
 class StepBuffers {
  public:
   StepBuffers(Cache* cache, std::int64_t rows, Layout layout = Layout::kTokenMajor)
-      : cache_(cache), seq(static_cast<std::size_t>(rows), 0),
+      : cache_(cache),
+        seq(static_cast<std::size_t>(rows), 0),
         positions(static_cast<std::size_t>(rows), 0),
         q(query_dtype(cache->config()), rows, cache->config().q_heads, cache->config().head_dim,
           layout),
@@ -220,8 +225,8 @@ class StepBuffers {
           layout),
         v(cache->config().kv_dtype, rows, cache->config().kv_heads, value_dim(cache->config()),
           layout),
-        out(query_dtype(cache->config()), rows, cache->config().q_heads,
-            value_dim(cache->config()), layout),
+        out(query_dtype(cache->config()), rows, cache->config().q_heads, value_dim(cache->config()),
+            layout),
         lse_memory(rows * cache->config().q_heads * 4, 4),
         status_memory(rows * 4, 4),
         selection(rows, cache->config().kv_heads, cache->memory().selection_capacity) {}

@@ -9,8 +9,10 @@
 
 namespace rkv_test {
 
-inline constexpr int kGroups[] = {1, 1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 9, 10, 11, 12, 13, 14, 15, 16, 71};
-inline constexpr int kHeadDims[] = {8, 16, 24, 40, 64, 64, 72, 80, 96, 112, 128, 128, 160, 192, 256};
+inline constexpr int kGroups[] = {1, 1, 2,  3,  4,  4,  5,  6,  7,  8,
+                                  8, 9, 10, 11, 12, 13, 14, 15, 16, 71};
+inline constexpr int kHeadDims[] = {8,  16,  24,  40,  64,  64,  72, 80,
+                                    96, 112, 128, 128, 160, 192, 256};
 inline constexpr int kDtypes[] = {RKV_DTYPE_F32, RKV_DTYPE_F16, RKV_DTYPE_BF16};
 
 // `cost` bounds W * Hq * S * D, the multiplications of the reference's stage 1.
@@ -45,11 +47,13 @@ inline void random_stage1_options(Random* random, rkv_cache_config* c) {
     c->kernel_size = random->coin() ? 5 : 7;
   }
   if (random->integer(0, 4) == 0) c->key_as_query = 1;
-  if (random->integer(0, 3) == 0) c->softmax_scale = static_cast<float>(0.02 + 0.3 * random->uniform());
+  if (random->integer(0, 3) == 0)
+    c->softmax_scale = static_cast<float>(0.02 + 0.3 * random->uniform());
   if (random->integer(0, 3) == 0) c->logit_softcap = static_cast<float>(1 + 30 * random->uniform());
   const int window = c->window_size > 0 ? c->window_size : 32;
   if (random->integer(0, 2) == 0) {
-    c->prompt_budget = window + c->sinks + random->integer(0, std::max<std::int64_t>(1, length / 3));
+    c->prompt_budget =
+        window + c->sinks + random->integer(0, std::max<std::int64_t>(1, length / 3));
   }
   c->token_budget = std::max<std::int64_t>(1, length / random->integer(1, 40));
 }
@@ -60,7 +64,8 @@ inline void random_stage2_options(Random* random, rkv_cache_config* c) {
   if (random->integer(0, 2) == 0) c->temperature = RKV_TEMPERATURE_SQRT_D;
   if (random->integer(0, 2) == 0) c->recent_tokens = static_cast<int>(random->integer(1, 40));
   if (random->integer(0, 2) == 0) c->page_size = static_cast<int>(random->integer(1, 9));
-  if (random->integer(0, 2) == 0) c->num_channels = static_cast<int>(random->integer(1, c->head_dim));
+  if (random->integer(0, 2) == 0)
+    c->num_channels = static_cast<int>(random->integer(1, c->head_dim));
   if (random->integer(0, 2) == 0) c->top_k = random->integer(1, 200);
 }
 

@@ -84,7 +84,8 @@ inline std::string compare_kept(const std::vector<std::int64_t>& kept,
   for (std::int64_t j : d.first) {
     if (j < 0 || j >= prefix) return format("kept position %lld out of range", j, 0, 0);
     const double x = reference.pooled[j];
-    if (cut.below(x)) return format("kept %lld: pooled %.9g is below the cut %.9g", j, x, cut.value);
+    if (cut.below(x))
+      return format("kept %lld: pooled %.9g is below the cut %.9g", j, x, cut.value);
     if (one_plateau && inner.below(reference.score[j])) {
       return format("kept %lld of the plateau: score %.9g, cut %.9g", j, reference.score[j],
                     inner.value);
@@ -120,7 +121,8 @@ inline std::string compare_pages(const std::vector<std::int64_t>& rows,
   const std::int64_t pages = static_cast<std::int64_t>(reference.rank.size());
   std::vector<std::int64_t> taken(static_cast<std::size_t>(pages), 0);
   for (std::int64_t j : rows) {
-    if (j % page_size != taken[j / page_size]) return format("row %lld opens a gap in its page", j, 0, 0);
+    if (j % page_size != taken[j / page_size])
+      return format("row %lld opens a gap in its page", j, 0, 0);
     ++taken[j / page_size];
   }
   std::int64_t touched = 0, partial = 0;
@@ -147,11 +149,13 @@ inline std::string compare_pages(const std::vector<std::int64_t>& rows,
   const Cut cut = make_cut(reference.rank[last], single_head ? reference.noise : 0);
   for (std::int64_t p = 0; p < pages; ++p) {
     const std::int64_t size = std::min(page_size, live - p * page_size);
-    const int tier = static_cast<int>(reference.forced[p]) - static_cast<int>(reference.forced[last]);
+    const int tier =
+        static_cast<int>(reference.forced[p]) - static_cast<int>(reference.forced[last]);
     const double x = reference.rank[p];
     const bool must = tier > 0 || (tier == 0 && cut.above(x));
     const bool may = tier > 0 || (tier == 0 && !cut.below(x));
-    if (must && taken[p] != size) return format("page %lld missing: %.9g, cut %.9g", p, x, cut.value);
+    if (must && taken[p] != size)
+      return format("page %lld missing: %.9g, cut %.9g", p, x, cut.value);
     if (!may && taken[p] != 0) return format("page %lld taken: %.9g, cut %.9g", p, x, cut.value);
     if ((taken[p] > 0) != in_reference[p]) {
       exchanges->push_back(format("exchange: page %lld, score %.9g, cut %.9g", p, x, cut.value));

@@ -15,12 +15,12 @@
 namespace rkv_test {
 
 enum class Layout {
-  kTokenMajor,    // [S,H,D]
-  kHeadMajor,     // [H,cap,D], cap > S
-  kPaddedRows,    // [S, H*D + pad], rows with a gap
-  kOddStrides,    // every stride odd, first element not aligned to more than itself
-  kTransposed,    // [H,D,cap]: the stride of D is cap
-  kEveryOther,    // the stride of D is 2
+  kTokenMajor,  // [S,H,D]
+  kHeadMajor,   // [H,cap,D], cap > S
+  kPaddedRows,  // [S, H*D + pad], rows with a gap
+  kOddStrides,  // every stride odd, first element not aligned to more than itself
+  kTransposed,  // [H,D,cap]: the stride of D is cap
+  kEveryOther,  // the stride of D is 2
 };
 
 inline constexpr Layout kAllLayouts[] = {Layout::kTokenMajor, Layout::kHeadMajor,
@@ -41,12 +41,18 @@ inline Strides layout_strides(Layout layout, std::int64_t rows, std::int64_t hea
                               std::int64_t width) {
   const std::int64_t cap = rows + 3;
   switch (layout) {
-    case Layout::kHeadMajor: return {0, width, cap * width, 1};
-    case Layout::kPaddedRows: return {0, heads * width + 7, width, 1};
-    case Layout::kOddStrides: return {1, heads * (width + 3) | 1, width + 3, 1};
-    case Layout::kTransposed: return {2, 1, width * cap, cap};
-    case Layout::kEveryOther: return {1, 2 * heads * width + 1, 2 * width, 2};
-    case Layout::kTokenMajor: break;
+    case Layout::kHeadMajor:
+      return {0, width, cap * width, 1};
+    case Layout::kPaddedRows:
+      return {0, heads * width + 7, width, 1};
+    case Layout::kOddStrides:
+      return {1, heads * (width + 3) | 1, width + 3, 1};
+    case Layout::kTransposed:
+      return {2, 1, width * cap, cap};
+    case Layout::kEveryOther:
+      return {1, 2 * heads * width + 1, 2 * width, 2};
+    case Layout::kTokenMajor:
+      break;
   }
   return {0, heads * width, width, 1};
 }
@@ -92,8 +98,8 @@ class HostTensor {
   // The memory as it is now; `unchanged` compares with it.
   void remember() { before_.assign(memory_->data(), memory_->data() + memory_->size()); }
   bool unchanged() const {
-    return memory_->intact() && (before_.empty() ||
-           std::memcmp(before_.data(), memory_->data(), before_.size()) == 0);
+    return memory_->intact() &&
+           (before_.empty() || std::memcmp(before_.data(), memory_->data(), before_.size()) == 0);
   }
 
   // An output: nothing but the tensor's own elements may differ from the poison.

@@ -72,7 +72,9 @@ struct Prompt {
 
   Prompt(const rkv_cache_config& c, std::int64_t tokens_, std::int64_t q_rows, std::uint64_t seed,
          double q_sigma = 1)
-      : tokens(tokens_), q(q_rows, c.q_heads * c.head_dim), k(tokens_, c.kv_heads * c.head_dim),
+      : tokens(tokens_),
+        q(q_rows, c.q_heads * c.head_dim),
+        k(tokens_, c.kv_heads * c.head_dim),
         v(tokens_, c.kv_heads * value_dim(c)) {
     Random random(seed);
     const std::vector<double> common =
@@ -128,7 +130,9 @@ struct PromptTensors {
 class Twin {
  public:
   Twin(Cache* cache, int seq, int layer = 0, const rkv_sequence_options* options = nullptr)
-      : cache_(cache), seq_(seq), layer_(layer),
+      : cache_(cache),
+        seq_(seq),
+        layer_(layer),
         reference_(reference_config(cache->config(), layer, options)) {}
 
   // One call with q rows that end at the prompt's end; kept sets and plan are checked and adopted.
@@ -149,8 +153,9 @@ class Twin {
     bool nonfinite = false;
     for (std::size_t h = 0; h < kept.size(); ++h) {
       const rkv_cache_config& c = cache_->config();
-      ASSERT_EQ("", compare_kept(kept[h], stages[h], prompt.tokens, c.sinks,
-                                 c.pooling == RKV_POOL_MAX)) << "head " << h;
+      ASSERT_EQ("",
+                compare_kept(kept[h], stages[h], prompt.tokens, c.sinks, c.pooling == RKV_POOL_MAX))
+          << "head " << h;
       reference_.keep(static_cast<std::int64_t>(h), kept[h]);
       nonfinite = nonfinite || stages[h].nonfinite;
     }
@@ -169,7 +174,8 @@ class Twin {
     cache_->stats(seq_, layer_, &plan);
     const rkv_ref::Plan& expected = reference_.plan();
     EXPECT_EQ(expected.cap, plan.cap);
-    EXPECT_EQ(expected.prompt_budget, std::min(plan.prompt_budget, cache_->stats(seq_, layer_).prompt));
+    EXPECT_EQ(expected.prompt_budget,
+              std::min(plan.prompt_budget, cache_->stats(seq_, layer_).prompt));
     EXPECT_EQ(expected.page_size, plan.page_size);
     EXPECT_EQ(expected.num_channels, plan.num_channels);
     EXPECT_EQ(expected.top_k, plan.top_k);
