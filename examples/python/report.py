@@ -11,7 +11,7 @@ from runner import Result
 
 SHOWN_CHARACTERS = 44  # of an answer
 SHOWN_COLUMNS = 400  # of the picture; each is a run of positions
-HEADER = [
+COLUMNS = [
     "method",
     "answer",
     "found",
@@ -75,10 +75,15 @@ def rows(results: list[Result], answers: list[str], expect: str | None) -> list[
     ]
 
 
-def terminal(table: list[Row]) -> str:
+def header(expected: bool) -> list[str]:
+    """Names of the columns; nothing can be found where nothing is expected."""
+    return [name if expected or name != "found" else "as full KV" for name in COLUMNS]
+
+
+def terminal(table: list[Row], expected: bool) -> str:
     """Columns under each other; text to the left, figures to the right."""
-    lines = [HEADER, *(row.cells() for row in table)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADER))]
+    lines = [header(expected), *(row.cells() for row in table)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
     return "\n".join(
         "  ".join(
             cell.ljust(width) if column < 3 else cell.rjust(width)
@@ -88,9 +93,9 @@ def terminal(table: list[Row]) -> str:
     )
 
 
-def markdown(table: list[Row]) -> str:
+def markdown(table: list[Row], expected: bool) -> str:
     """The same as a Markdown table."""
-    lines = [HEADER, ["---"] * 3 + ["---:"] * (len(HEADER) - 3)]
+    lines = [header(expected), ["---"] * 3 + ["---:"] * (len(COLUMNS) - 3)]
     lines += [[cell.replace("|", "\\|") for cell in row.cells()] for row in table]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
@@ -117,14 +122,14 @@ def picture(results: list[Result], fact: range, path: Path) -> None:
             axis.imshow(
                 in_columns(share),
                 aspect="auto",
-                cmap="Greys",
+                cmap="Blues",
                 vmin=0.0,
-                vmax=1.0,
+                vmax=1.2,  # full shares are blue, not nearly black
                 interpolation="nearest",
                 extent=(0, tokens, len(share), 0),
             )
             if fact:
-                axis.axvspan(fact.start, fact.stop, ymin=0, ymax=1, color="tab:red", alpha=0.25)
+                axis.axvspan(fact.start, fact.stop, color="tab:red", alpha=0.2)
                 axis.plot([(fact.start + fact.stop) / 2], [0], "v", color="tab:red", clip_on=False)
             axis.set_yticks([0, len(share)])
         left.set_ylabel(result.name, rotation=0, ha="right", va="center")
@@ -132,7 +137,7 @@ def picture(results: list[Result], fact: range, path: Path) -> None:
     axes[0][1].set_title("attended to while the answer begins (share of the KV heads)")
     for axis in axes[-1]:
         axis.set_xlabel("position in the prompt (tokens)" + ("; red: the fact" if fact else ""))
-    figure.supylabel("layer", x=1.0)
+    axes[0][0].text(0, -0.5, "layer", ha="right", va="bottom", fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     plt.close(figure)
@@ -141,5 +146,7 @@ def picture(results: list[Result], fact: range, path: Path) -> None:
 def in_columns(share: np.ndarray) -> np.ndarray:
     """[layers, tokens] to at most SHOWN_COLUMNS columns: the largest share in each run."""
     tokens = share.shape[1]
-    starts = np.unique(np.linspace(0, tokens, min(tokens, SHOWN_COLUMNS), endpoint=False, dtype=int))
+    starts = np.unique(
+        np.linspace(0, tokens, min(tokens, SHOWN_COLUMNS), endpoint=False, dtype=int)
+    )
     return np.maximum.reduceat(share, starts, axis=1)

@@ -59,7 +59,7 @@ def test_kl_orders_the_methods(quick: dict[str, dict]) -> None:
 @pytest.mark.parametrize("depth", [0.0, 0.3, 1.0])
 def test_the_fact_is_where_the_prompt_says(tokenizer: Tokenizer, depth: float) -> None:
     text = "One cat sat. Two dogs ran! Three birds flew? Four fish swam.\n\nFive mice hid. " * 9
-    prompt = with_fact(tokenizer, text, QUESTION, FACT, depth, 150)
+    prompt = with_fact(tokenizer, text, 150, FACT, depth, tail="\n\n" + QUESTION)
     assert len(prompt.ids) <= 150
     ids = prompt.ids[prompt.fact.start : prompt.fact.stop]
     assert tokenizer.decode(ids) == " " + FACT
@@ -72,7 +72,7 @@ def test_the_fact_is_where_the_prompt_says(tokenizer: Tokenizer, depth: float) -
 
 def test_a_text_is_cut_between_sentences(tokenizer: Tokenizer) -> None:
     text = "The mill stands by the creek. " * 40
-    prompt = with_fact(tokenizer, text, "Where?", "", 0.5, 60)
+    prompt = with_fact(tokenizer, text, 60, tail="\n\nWhere?")
     assert 45 < len(prompt.ids) <= 60
     assert len(prompt.fact) == 0
     assert tokenizer.decode(prompt.ids).endswith("by the creek.\n\nWhere?")

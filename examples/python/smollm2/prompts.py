@@ -1,4 +1,4 @@
-"""Prompts: a text with one fact hidden in it and a question at its end, or a chat."""
+"""Prompts: a text with one fact hidden in it, between what comes before and behind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 from .tokenizer import Tokenizer
 
-SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
+# ChatML, with the model's own system turn. In a chat about a text this stands before the text, and
+# CHAT_TAIL behind each question.
+CHAT_HEAD = (
+    "<|im_start|>system\n"
+    "You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+    "<|im_start|>user\n"
+)
+CHAT_TAIL = "<|im_end|>\n<|im_start|>assistant\n"
 
 
 @dataclass(frozen=True)
@@ -18,44 +25,39 @@ class Prompt:
 
 
 def with_fact(
-    tokenizer: Tokenizer, text: str, question: str, fact: str, depth: float, tokens: int
+    tokenizer: Tokenizer,
+    text: str,
+    tokens: int,
+    fact: str = "",
+    depth: float = 0.5,
+    head: str = "",
+    tail: str = "",
 ) -> Prompt:
-    """The text, cut so that all fits into `tokens`, the fact at `depth` (0 to 1), the question.
+    """`head`, the text with the fact in it, `tail`; the text is cut so that `tokens` hold it all.
 
-    The fact goes behind the last sentence that ends before that depth. Without a fact ("") the
-    text stays as it is.
+    The fact goes behind the last sentence that ends before `depth` (0 to 1) of the text.
     """
-    tail = tokenizer.encode("\n\n" + question)
+    head_ids, tail_ids = tokenizer.encode(head), tokenizer.encode(tail)
     fact_ids = tokenizer.encode(" " + fact) if fact else []
-    text = cut(tokenizer, text.strip(), tokens - len(tail) - len(fact_ids))
+    room = tokens - len(head_ids) - len(fact_ids) - len(tail_ids)
+    text = cut(tokenizer, text.strip(), room)
     at = sentence_end(text, int(len(text) * depth))
-    before, after = tokenizer.encode(text[:at]), tokenizer.encode(text[at:])
-    begin = len(before)
-    return Prompt(before + fact_ids + after + tail, range(begin, begin + len(fact_ids)))
-
-
-def with_question(tokenizer: Tokenizer, text: str, question: str, tokens: int) -> Prompt:
-    """The text, cut so that all fits into `tokens`, and the question."""
-    return with_fact(tokenizer, text, question, "", 0.0, tokens)
-
-
-def chat(text: str) -> tuple[str, str]:
-    """A chat about a text: what comes before each question, and what comes behind it (ChatML)."""
-    before = f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n{text}\n\n"
-    return before, "<|im_end|>\n<|im_start|>assistant\n"
+    before = head_ids + tokenizer.encode(text[:at])
+    place = range(len(before), len(before) + len(fact_ids))
+    return Prompt(before + fact_ids + tokenizer.encode(text[at:]) + tail_ids, place)
 
 
 def cut(tokenizer: Tokenizer, text: str, tokens: int) -> str:
     """The longest run of whole sentences from the start of `text` within so many tokens."""
+    if tokens < 1:
+        raise SystemExit("the context is too short for the question alone")
     ids = tokenizer.encode(text)
     if len(ids) <= tokens:
         return text
-    if tokens < 1:
-        raise SystemExit("the context is too short for the question alone")
     text = tokenizer.decode(ids[:tokens])
     return text[: sentence_end(text, len(text)) or len(text)]
 
 
 def sentence_end(text: str, limit: int) -> int:
     """Where the last sentence that ends before `limit` ends; 0 if there is none."""
-    return max(text.rfind(stop, 0, limit) + 1 for stop in (". ", ".\n", "? ", "! "))
+    return max(text.rfind(stop, 0, limit) + 1 for stop in (". ", ".\n", "? ", "?\n", "! ", "!\n"))
