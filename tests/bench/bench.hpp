@@ -16,6 +16,7 @@ struct Run {
   bool quick = false;     // one dtype, shorter prompts in stage 1
   bool peers = true;
   std::string onnxruntime_results;  // file that ort_gqa.py wrote; empty = none
+  std::string openblas;     // library file; empty = the system's
   Streamer* streamer = nullptr;
   Report* report = nullptr;
 };

@@ -20,12 +20,14 @@ using namespace rkv_bench;
 struct Options {
   Run run;
   std::string json, markdown;
+  std::string only;  // one part; empty = all
   int64_t evict_megabytes = 0;
 };
 
 constexpr char kUsage[] =
     "usage: rkv_bench [--json FILE] [--markdown FILE] [--quick] [--no-peers] [--threads N]\n"
-    "                 [--rounds N] [--evict MB] [--onnxruntime FILE]\n";
+    "                 [--rounds N] [--evict MB] [--onnxruntime FILE] [--openblas FILE]\n"
+    "                 [--only decode|stage1|pieces|threads|memory|peers|topk]\n";
 
 [[noreturn]] void usage(const char* what) {
   std::fprintf(stderr, "rkv_bench: %s\n%s", what, kUsage);
@@ -49,6 +51,8 @@ Options read_options(int argc, char** argv) {
     else if (name == "--threads") options.run.threads = std::atoi(value().c_str());
     else if (name == "--rounds") options.run.rounds = std::atoi(value().c_str());
     else if (name == "--evict") options.evict_megabytes = std::atoi(value().c_str());
+    else if (name == "--openblas") options.run.openblas = value();
+    else if (name == "--only") options.only = value();
     else if (name == "--onnxruntime") options.run.onnxruntime_results = value();
     else usage(("unknown argument " + name).c_str());
   }
@@ -69,8 +73,7 @@ void describe_machine(const Options& options, Report& report) {
                                           " MB are read before each sample");
   report.machine.emplace_back("samples", std::to_string(run.rounds) +
                                              " or more of each side, interleaved, medians");
-  const OpenBlas blas(run.threads);
-  report.machine.emplace_back("OpenBLAS", blas.loaded() ? blas.kernel() : "not found");
+  report.machine.emplace_back("OpenBLAS", OpenBlas(run.openblas, run.threads).kernel());
   report.machine.emplace_back("ggml", GgmlAttention::built() ? RKV_BENCH_GGML_FLAGS : "not built");
 }
 
@@ -90,30 +93,27 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%6.1f s  %s\n", seconds_now() - start, part);
   };
 
+  const auto wanted = [&](const char* part) {
+    if (!options.only.empty() && options.only != part) return false;
+    progress(part);
+    return true;
+  };
   for (const int32_t dtype : {RKV_DTYPE_BF16, RKV_DTYPE_F16}) {
-    const std::string name = dtype_name(dtype);
-    progress(("random K and V, " + name).c_str());
+    progress(dtype_name(dtype));
     Prompt prompt(131072, dtype);
     if (!run.quick || dtype == RKV_DTYPE_BF16) {
-      progress(("dense decode and step, " + name).c_str());
-      run_decode_rows(run, prompt);
-      progress(("stage 1, " + name).c_str());
-      run_stage1_rows(run, prompt);
+      if (wanted("decode")) run_decode_rows(run, prompt);
+      if (wanted("stage1")) run_stage1_rows(run, prompt);
     }
     if (dtype == RKV_DTYPE_BF16) {
-      progress("the step in pieces");
-      run_piece_rows(run, prompt);
-      progress("one thread and more");
-      run_thread_rows(run, prompt);
-      progress("memory");
-      run_memory_rows(run, prompt);
-    } else {
-      progress("peers");
+      if (wanted("pieces")) run_piece_rows(run, prompt);
+      if (wanted("threads")) run_thread_rows(run, prompt);
+      if (wanted("memory")) run_memory_rows(run, prompt);
+    } else if (wanted("peers")) {
       run_peer_rows(run, prompt);
     }
   }
-  progress("top-k");
-  run_topk_rows(run);
+  if (wanted("topk")) run_topk_rows(run);
   progress("done");
 
   char load[64];

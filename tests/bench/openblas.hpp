@@ -8,9 +8,11 @@ namespace rkv_bench {
 
 class OpenBlas {
  public:
-  explicit OpenBlas(int threads);
+  // library: the one that numpy brings, with 64-bit integers; empty: the system's, which may be too old
+  // to know the processor. kernel() says what came of it.
+  OpenBlas(const std::string& library, int threads);
 
-  bool loaded() const { return sgemm_ != nullptr; }
+  bool loaded() const { return wide_ != nullptr || narrow_ != nullptr; }
   const std::string& kernel() const { return kernel_; }
 
   // c [m][n] = a [m][k] b^T, b [n][k]; row-major, leading dimensions in elements.
@@ -18,10 +20,12 @@ class OpenBlas {
                 int ldc) const;
 
  private:
-  using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int,
-                         float, float*, int);
-  Sgemm sgemm_ = nullptr;
-  std::string kernel_;
+  template <class Int>
+  using Sgemm = void (*)(int, int, int, Int, Int, Int, float, const float*, Int, const float*, Int,
+                         float, float*, Int);
+  Sgemm<int64_t> wide_ = nullptr;
+  Sgemm<int32_t> narrow_ = nullptr;
+  std::string kernel_ = "not found";
 };
 
 }  // namespace rkv_bench

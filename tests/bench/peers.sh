@@ -5,7 +5,7 @@
 #
 #   ggml         from the source of the Python package llama-cpp-python, built alone
 #   onnxruntime  in a virtual environment of its own
-#   OpenBLAS     the system package
+#   OpenBLAS     the one that numpy brings there: Debian 12's takes a newer processor for a Prescott
 #
 # What is there stays. Exit 1 if one is missing in the end; the benchmark runs without it.
 set -uo pipefail
@@ -63,15 +63,6 @@ if "$python" -c 'import onnx, onnxruntime' 2>/dev/null; then say "onnxruntime: f
   { [ -x "$python" ] || python3 -m venv "$peers/venv"; } &&
     "$python" -m pip install -q --disable-pip-version-check \
       'onnxruntime==1.32.0' 'onnx==1.23.2' numpy || missing+=(onnxruntime)
-fi
-
-has_openblas() { ldconfig -p | grep -q 'libopenblas\.so\.0'; }
-if has_openblas; then say "OpenBLAS: found"; else
-  say "OpenBLAS: installing"
-  run=()
-  [ "$(id -u)" = 0 ] || run=(sudo)
-  "${run[@]}" apt-get install -qq -y --no-install-recommends libopenblas0 >/dev/null
-  has_openblas || missing+=(OpenBLAS)
 fi
 
 [ ${#missing[@]} = 0 ] || { say "missing: ${missing[*]}" >&2; exit 1; }

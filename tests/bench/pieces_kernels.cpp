@@ -54,17 +54,25 @@ HWY_EXPORT(select_best_for_target);
 }  // namespace rkv::cpu
 
 namespace rkv_bench {
+namespace {
+
+// Asked for once: finding out takes longer than a selection.
+size_t target() {
+  static const size_t index = rkv::cpu::resolve_target().index;
+  return index;
+}
+
+}  // namespace
 
 int64_t timed_select(const rkv::cpu::SelectArgs& args, const rkv::cpu::SelectScratch& scratch,
                      int32_t* out, double* times) {
   using namespace rkv::cpu;
-  return HWY_DISPATCH_TABLE(timed_select_for_target)[resolve_target().index](args, scratch, out,
-                                                                             times);
+  return HWY_DISPATCH_TABLE(timed_select_for_target)[target()](args, scratch, out, times);
 }
 
 void select_best(const float* values, int64_t n, int64_t k, uint32_t* keys, int32_t* indices) {
   using namespace rkv::cpu;
-  HWY_DISPATCH_TABLE(select_best_for_target)[resolve_target().index](values, n, k, keys, indices);
+  HWY_DISPATCH_TABLE(select_best_for_target)[target()](values, n, k, keys, indices);
 }
 
 }  // namespace rkv_bench

@@ -89,7 +89,7 @@ void run_stage1_rows(const Run& run, Prompt& prompt) {
           "stage 1 over OpenBLAS sgemm of its products, " + dtype +
               (dots ? " keys, bf16 dots" : " keys, fp32"),
           "x", Better::kLower, {}, {}, {}, {}, 0, ""};
-  const OpenBlas blas(run.threads);
+  const OpenBlas blas(run.openblas, run.threads);
   if (!run.peers || !blas.loaded()) row.skipped = "without OpenBLAS";
   Streamer& streamer = *run.streamer;
   const std::function<void()> cold = [&] { streamer.evict(); };
