@@ -116,8 +116,15 @@ int main(int argc, char** argv) {
   if (wanted("topk")) run_topk_rows(run);
   progress("done");
 
-  char load[64];
-  std::snprintf(load, sizeof load, "%.1f before, %.1f after", load_before, load_average());
+  const Disturbance disturbed = disturbance();
+  char load[160];
+  std::snprintf(load, sizeof load,
+                "%.1f before, %.1f after; %lld of %lld samples disturbed, %lld of %lld medians over "
+                "disturbed ones",
+                load_before, load_average(), static_cast<long long>(disturbed.disturbed),
+                static_cast<long long>(disturbed.samples),
+                static_cast<long long>(disturbed.sides_disturbed),
+                static_cast<long long>(disturbed.sides));
   report.machine.emplace_back("load", load);
   print_text(report);
   if (!options.json.empty() && !write_json(report, options.json)) usage("cannot write the JSON file");

@@ -1,5 +1,7 @@
 #include "sampling.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -7,37 +9,66 @@
 
 namespace rkv_bench {
 
+namespace {
+
+Disturbance total;
+
+// Involuntary context switches of all threads of this process so far.
+int64_t cores_taken_away() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
+}  // namespace
+
 double seconds_now() {
   using Clock = std::chrono::steady_clock;
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-double Series::quantile(double q) const {
+double Series::median() const {
   if (seconds.empty()) return std::nan("");
   std::vector<double> sorted = seconds;
   std::sort(sorted.begin(), sorted.end());
-  const double place = q * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<size_t>(place);
-  const size_t high = std::min(low + 1, sorted.size() - 1);
-  const double part = place - static_cast<double>(low);
-  return sorted[low] * (1 - part) + sorted[high] * part;
+  const size_t half = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-double Series::median() const { return quantile(0.5); }
+Disturbance disturbance() { return total; }
 
 void interleave(std::vector<Side>& sides, int rounds) {
-  for (int round = -1; round < rounds; ++round) {
+  std::vector<Series> disturbed(sides.size());
+  const auto short_of = [&](const Side& side) {
+    return side.series.seconds.size() < static_cast<size_t>(rounds);
+  };
+  for (int round = -1; round < 2 * rounds; ++round) {
+    if (round >= rounds && std::none_of(sides.begin(), sides.end(), short_of)) break;
     for (size_t i = 0; i < sides.size(); ++i) {
-      Side& side = sides[(i + static_cast<size_t>(round + 1)) % sides.size()];
+      const size_t place = (i + static_cast<size_t>(round + 1)) % sides.size();
+      Side& side = sides[place];
       if (side.before) side.before();
+      const int64_t taken_before = cores_taken_away();
       const double start = seconds_now();
       side.run(round + 1);
       const double taken = seconds_now() - start;
-      if (round >= 0) side.series.seconds.push_back(taken);
+      if (round >= 0) {
+        const bool clean = cores_taken_away() == taken_before;
+        (clean ? side.series : disturbed[place]).seconds.push_back(taken);
+        ++total.samples;
+        total.disturbed += clean ? 0 : 1;
+      }
       if (side.settle_seconds > 0) {
         std::this_thread::sleep_for(std::chrono::duration<double>(side.settle_seconds));
       }
     }
+  }
+  for (size_t i = 0; i < sides.size(); ++i) {
+    ++total.sides;
+    if (!short_of(sides[i])) continue;
+    ++total.sides_disturbed;
+    std::vector<double>& all = sides[i].series.seconds;
+    all.insert(all.end(), disturbed[i].seconds.begin(), disturbed[i].seconds.end());
   }
 }
 

@@ -2,6 +2,7 @@
 // meets all of them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,8 +14,15 @@ double seconds_now();
 struct Series {
   std::vector<double> seconds;
   double median() const;
-  double quantile(double q) const;
 };
+
+// How often the system took a core away in the middle of a sample, over all samples of this process.
+// Such samples are left out of a side's medians as long as enough others remain.
+struct Disturbance {
+  int64_t samples = 0, disturbed = 0;
+  int64_t sides = 0, sides_disturbed = 0;  // with too few undisturbed samples
+};
+Disturbance disturbance();
 
 struct Side {
   std::string name;
@@ -24,8 +32,8 @@ struct Side {
   Series series;
 };
 
-// `rounds` samples of every side; the side that starts changes from round to round. One round more is
-// run first and thrown away.
+// `rounds` undisturbed samples of every side, or twice as many samples of any kind; the side that starts
+// changes from round to round. One round more is run first and thrown away.
 void interleave(std::vector<Side>& sides, int rounds);
 
 // a's median over b's.
