@@ -7,7 +7,7 @@ full KV's answer instead, so that its logits can be compared with full KV's step
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import rkv
@@ -34,7 +34,6 @@ class Result:
     kl: float | None  # mean KL(full KV || method) in nats; None for full KV itself
     kept: np.ndarray  # [layers, prompt]: share of the KV heads that kept the position
     attended: np.ndarray  # [layers, prompt]: share of them that attended to it in one step
-    steps: list[float] = field(default_factory=list)  # KL of each step
 
 
 def run(
@@ -63,7 +62,6 @@ def run(
             kl=float(np.mean(steps)) if steps else None,
             kept=np.stack([head_share(rows, prompt.tokens) for rows in kept]),
             attended=decoder.attended,
-            steps=steps,
         )
 
 

@@ -22,16 +22,17 @@ from smollm2 import KvStore, Prefilled, SmolLM2  # noqa: E402
 
 
 def forced_logits(
-    model: SmolLM2, prompt: Prefilled, methods: list[Method], tokens: list[int]
+    model: SmolLM2, prompt: Prefilled, methods: list[Method], tokens: list[int], max_new: int
 ) -> np.ndarray:
     """Logits [tokens, methods, vocab] before each of `tokens`, which follow the prompt.
 
-    The first come from the prefill and are the same for all methods.
+    The first come from the prefill and are the same for all methods. The caches are planned for
+    `max_new` tokens.
     """
     logits = [np.broadcast_to(prompt.logits, (len(methods), len(prompt.logits)))]
     with ExitStack() as stack:
         caches = [
-            stack.enter_context(new_cache(model.config, prompt.tokens, method, len(tokens)))
+            stack.enter_context(new_cache(model.config, prompt.tokens, method, max_new))
             for method in methods
         ]
         for cache in caches:

@@ -81,7 +81,7 @@ def measure() -> list[dict]:
                 1, 0, 2
             )
             for family, methods in compared(tokens, model.config.head_dim).items():
-                logits = forced_logits(model, prompt, methods, following)
+                logits = forced_logits(model, prompt, methods, following, STEPS)
                 for column, budget in enumerate(BUDGETS):
                     record = {"text": name, "prompt": tokens, "family": family, "budget": budget}
                     record["kl"] = mean_kl(full[1:], logits[1:, column])

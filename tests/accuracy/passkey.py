@@ -32,7 +32,7 @@ NEEDLE = " The pass key is {key}. Remember it. {key} is the pass key."
 QUESTION = " What is the pass key? The pass key is"
 KEYS = ["52445", "90317"]
 DEPTHS = [0.9, 0.7, 0.5, 0.3, 0.1]  # descending: each prompt shares the most with the one before
-MAX_NEW = 6  # the key's tokens: a space and five digits
+MAX_NEW = 32  # what the caches are planned for; the key itself is six tokens
 
 
 def build(tokenizer: Tokenizer, tokens: int, depth: float, key: str) -> list[int]:
@@ -97,7 +97,7 @@ def measure(full: bool) -> list[dict]:
         store = prompt.store
         answer = tokenizer.encode(" " + key)
         methods = tested(full, prompt.tokens, model.config.head_dim)
-        found = margins(forced_logits(model, prompt, methods, answer), answer)
+        found = margins(forced_logits(model, prompt, methods, answer, MAX_NEW), answer)
         by_name = {method.name: float(margin) for method, margin in zip(methods, found)}
         records.append({"length": length, "depth": depth, "key": key, "margins": by_name})
     return records

@@ -164,22 +164,3 @@ def causal_attention(
             out[begin : begin + rows, mine] = mixed.reshape(group, rows, dim).transpose(1, 0, 2)
         progress(rows)
     return out
-
-
-def dense_decoder(stores: list[KvStore]) -> Attention:
-    """Plain attention for `SmolLM2.decode`: one store per row, each grows by the new token.
-
-    librkv takes this place in the quickstart; this one is what it is compared with.
-    """
-
-    def attend(layer: int, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-        out = np.empty_like(q)
-        for row, store in enumerate(stores):
-            if layer == 0:
-                store.length += 1
-            store.k[layer, store.length - 1] = k[row]
-            store.v[layer, store.length - 1] = v[row]
-            out[row] = causal_attention(q[row : row + 1], *store.layer(layer, store.length))[0]
-        return out
-
-    return attend
