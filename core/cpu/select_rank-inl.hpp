@@ -24,7 +24,7 @@ HWY_INLINE VU ordered_keys(F32 d, VF x) {
 
 // Turns one head's scores into exp(score - largest), in place, and returns 1 / the sum over all
 // tokens (over all pages where page_softmax). 0 where no score is finite.
-HWY_INLINE float exponentiate(const SelectArgs& args, int64_t pages, float* scores) {
+HWY_NOINLINE float exponentiate(const SelectArgs& args, int64_t pages, float* scores) {
   const F32 d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const VF lowest = hn::Neg(hn::Inf(d));
@@ -57,7 +57,7 @@ HWY_INLINE float exponentiate(const SelectArgs& args, int64_t pages, float* scor
 }
 
 // Step 4: what ranks each page.
-HWY_INLINE void rank_pages(const SelectArgs& args, const SelectScratch& s, int64_t pages) {
+HWY_NOINLINE void rank_pages(const SelectArgs& args, const SelectScratch& s, int64_t pages) {
   const F32 d;
   const U32 du;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -87,7 +87,7 @@ HWY_INLINE void rank_pages(const SelectArgs& args, const SelectScratch& s, int64
 
 // The `count` best pages, forced ones first, ascending, to s.pages; returns the keys that ranked
 // them. Pages [0, sink_end) and [recent_begin, pages) are forced.
-HWY_INLINE const uint32_t* choose_pages(const SelectScratch& s, int64_t pages, int64_t count,
+HWY_NOINLINE const uint32_t* choose_pages(const SelectScratch& s, int64_t pages, int64_t count,
                                         int64_t sink_end, int64_t recent_begin) {
   const uint32_t* keys = s.keys;
   recent_begin = HWY_MAX(recent_begin, sink_end);
@@ -110,7 +110,7 @@ HWY_INLINE const uint32_t* choose_pages(const SelectScratch& s, int64_t pages, i
 }
 
 // Step 5: the rows of the best pages.
-HWY_INLINE int64_t choose_rows(const SelectArgs& args, const SelectScratch& s, int64_t pages,
+HWY_NOINLINE int64_t choose_rows(const SelectArgs& args, const SelectScratch& s, int64_t pages,
                                int32_t* out) {
   const int64_t size = args.page_size;
   const int64_t sinks = HWY_MIN(args.options->sinks, args.live);

@@ -19,7 +19,7 @@ using I32 = hn::ScalableTag<int32_t>;
 
 // The indices of the k largest of n keys, ascending; of equal ones the lower indices. `out` has room
 // for one vector more.
-HWY_INLINE void take_best(const uint32_t* keys, int64_t n, int64_t k, int32_t* out) {
+HWY_NOINLINE void take_best(const uint32_t* keys, int64_t n, int64_t k, int32_t* out) {
   const U32 d;
   const I32 di;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -46,7 +46,7 @@ HWY_INLINE void take_best(const uint32_t* keys, int64_t n, int64_t k, int32_t* o
 }
 
 // Steps 1 and 2, and the temperatures: fills channels, rows, weights and inv_tau.
-HWY_INLINE void choose_channels(const SelectArgs& args, const SelectScratch& s) {
+HWY_NOINLINE void choose_channels(const SelectArgs& args, const SelectScratch& s) {
   const F32 d;
   const U32 du;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -82,7 +82,7 @@ HWY_INLINE void choose_channels(const SelectArgs& args, const SelectScratch& s) 
 }
 
 // 1 / tau of one head; 0 where |q_I| is 0, which asks for zero scores.
-HWY_INLINE float inverse_temperature(const SelectArgs& args, const SelectScratch& s, int32_t g) {
+HWY_NOINLINE float inverse_temperature(const SelectArgs& args, const SelectScratch& s, int32_t g) {
   const F32 d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t dim = args.shape->head_dim;
@@ -108,7 +108,7 @@ HWY_INLINE float inverse_temperature(const SelectArgs& args, const SelectScratch
 // Channel i of the pages lies at base + (rows == null ? i : rows[i]) * width. `next`, where given, is
 // the block to come: its rows are fetched meanwhile.
 template <class T, int kHeads, int kVecs>
-HWY_INLINE void score_tile(const SelectArgs& args, const SelectScratch& s, const T* base,
+HWY_NOINLINE void score_tile(const SelectArgs& args, const SelectScratch& s, const T* base,
                            const int32_t* rows, int64_t width, const T* next, int32_t g,
                            float* scores) {
   const F32 d;
@@ -149,7 +149,7 @@ inline constexpr int kTailVecs = kTailPages / HWY_MIN(kTailPages, hn::MaxLanes(F
 
 // `count` pages, a multiple of kTailPages, of one block, or of the gathered ones.
 template <class T>
-HWY_INLINE void score_block(const SelectArgs& args, const SelectScratch& s, const T* base,
+HWY_NOINLINE void score_block(const SelectArgs& args, const SelectScratch& s, const T* base,
                             const int32_t* rows, int64_t width, int64_t count, const T* next,
                             float* scores) {
   for_head_tiles(args.shape->group, [&]<int kHeads>(int32_t g) HWY_ATTR {
@@ -173,7 +173,7 @@ HWY_INLINE void score_block(const SelectArgs& args, const SelectScratch& s, cons
 // Pages outside the blocks: the tail's, or made from K here, and the partial one. At most kTailPages
 // of them; their chosen channels are brought into the layout of a block.
 template <class T>
-HWY_INLINE void score_loose(const SelectArgs& args, const SelectScratch& s, int64_t first,
+HWY_NOINLINE void score_loose(const SelectArgs& args, const SelectScratch& s, int64_t first,
                             float* scores) {
   const int64_t dim = args.shape->head_dim;
   const int64_t stride = dim + args.shape->head_dim_v;
