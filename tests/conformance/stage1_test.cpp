@@ -100,6 +100,7 @@ TEST(Stage1, KernelsAndWindows) {
       c.kernel_size = kernel;
       c.window_size = window;
       check_prompt(c, 1200, window, static_cast<std::uint64_t>(kernel + window));
+      if (kernel > 1200) continue;  // one mean for all: rounding would decide
       c.pooling = RKV_POOL_AVG;
       check_prompt(c, 1200, window, static_cast<std::uint64_t>(kernel + window));
     }

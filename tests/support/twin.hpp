@@ -174,6 +174,7 @@ class Twin {
     cache_->stats(seq_, layer_, &plan);
     const rkv_ref::Plan& expected = reference_.plan();
     EXPECT_EQ(expected.cap, plan.cap);
+    // What is kept of this prompt; the reported number itself is a matter of plan_test.
     EXPECT_EQ(expected.prompt_budget,
               std::min(plan.prompt_budget, cache_->stats(seq_, layer_).prompt));
     EXPECT_EQ(expected.page_size, plan.page_size);
