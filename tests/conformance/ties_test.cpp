@@ -14,9 +14,9 @@ void small_integers(Random* random, std::vector<double>* values, int largest) {
   for (double& x : *values) x = static_cast<double>(random->integer(-largest, largest));
 }
 
-// One window row and one head: every score is one exponential of an integer dot, so equal keys tie
-// exactly and the others are far apart. The largest dot comes again every 16 keys: an implementation
-// may take exponentials against the maximum of a block, which must not tell equal keys apart here.
+// One window row, one head, one channel that is not zero: equal keys tie exactly, however the scale
+// is applied. The largest one comes again every 16 keys, since an implementation may take
+// exponentials against the maximum of a block; that must not tell equal keys apart here.
 TEST(Ties, Stage1OfSmallIntegers) {
   for (int i = 0; i < scaled(150); ++i) {
     Random random(100 + static_cast<std::uint64_t>(i));
@@ -29,10 +29,11 @@ TEST(Ties, Stage1OfSmallIntegers) {
     c.softmax_scale = 0.5f;
     SCOPED_TRACE(describe(c));
     Prompt p(c, prompt, 1, 1);
-    small_integers(&random, &p.q.data, 1);
-    small_integers(&random, &p.k.data, 2);
-    for (std::int64_t j = 0; j < prompt; j += 16) {
-      for (int d = 0; d < 8; ++d) p.k.row(j)[d] = 2 * p.q.row(0)[d];  // the largest dot there is
+    std::fill(p.q.data.begin(), p.q.data.end(), 0.0);
+    std::fill(p.k.data.begin(), p.k.data.end(), 0.0);
+    p.q.row(0)[3] = 1;
+    for (std::int64_t j = 0; j < prompt; ++j) {
+      p.k.row(j)[3] = j % 16 == 0 ? 4 : static_cast<double>(random.integer(-4, 4));
     }
     Cache cache(c);
     ASSERT_EQ(RKV_OK, cache.open(0)) << cache.text();
