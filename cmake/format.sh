@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
 # cmake/format.sh          formats every C and C++ source of the repository
-# cmake/format.sh --check  only says which lines would change; exits with 1 if any
+# cmake/format.sh --check  only names the files that would change; exits with 1 if there is any
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cmake/deps.sh clang >/dev/null
-mode=(-i)
-[ "${1:-}" != --check ] || mode=(--dry-run --Werror)
 mapfile -t files < <(git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp')
-.deps/venv/bin/clang-format "${mode[@]}" "${files[@]}"
-echo "clang-format: ${#files[@]} files"
+if [ "${1:-}" != --check ]; then
+  .deps/venv/bin/clang-format -i "${files[@]}"
+  exit 0
+fi
+bad=0
+for file in "${files[@]}"; do
+  .deps/venv/bin/clang-format "$file" | cmp -s - "$file" || { echo "not formatted: $file"; bad=1; }
+done
+[ $bad = 0 ] || echo "cmake/format.sh formats them"
+exit $bad
