@@ -2,7 +2,7 @@
  * moves is an ABI break and fails the build here. Fields may only be added at a struct's end. */
 #include <rkv/rkv.h>
 
-_Static_assert(sizeof(void *) == 8, "the layout below is that of 64-bit targets");
+_Static_assert(sizeof(void*) == 8, "the layout below is that of 64-bit targets");
 
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type)
 #define FIELD(type, field, offset) \
