@@ -122,9 +122,9 @@ static void test_null_cache(void) {
   rkv_sequence_stats stats = ZERO(rkv_sequence_stats);
   rkv_audit_result audit = ZERO(rkv_audit_result);
   int64_t count = 0;
-#define NULL_CACHE(call)                                              \
-  do {                                                                \
-    CHECK_STATUS(RKV_INVALID_ARGUMENT, call, &err);                   \
+#define NULL_CACHE(call)                                                       \
+  do {                                                                         \
+    CHECK_STATUS(RKV_INVALID_ARGUMENT, call, &err);                            \
     CHECK_TEXT(err.text, "cache is NULL: it must come from rkv_cache_create"); \
   } while (0)
   NULL_CACHE(rkv_sequence_open(NULL, 0, NULL, &err));

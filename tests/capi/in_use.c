@@ -81,6 +81,59 @@ static void test_race(void) {
   rig_free(&shared);
 }
 
+/* A call that takes milliseconds, until somebody has met it. */
+static void* prefill_again(void* argument) {
+  worker* w = argument;
+  rig* r = w->shared;
+  rkv_error err = ZERO(rkv_error);
+  const int64_t S = r->config.max_prompt_tokens;
+  const rkv_prefill_args args = *rig_chunk(r, 0, 0, 0, S, S);
+  for (int i = 0; i < 2000 && atomic_load(w->running); ++i) {
+    rkv_status status = RKV_BAD_STATE;
+    while (status == RKV_BAD_STATE) status = rkv_prefill(r->cache, &args, NULL, &err);
+    tally(w, status);
+    do {
+      status = rkv_sequence_close(r->cache, 0, NULL, &err);
+    } while (status == RKV_BAD_STATE);
+    do {
+      status = rkv_sequence_open(r->cache, 0, NULL, &err);
+    } while (status == RKV_BAD_STATE);
+  }
+  atomic_store(w->running, 0);
+  return NULL;
+}
+
+/* A second caller meets the first inside: BAD_STATE that says so, from const and other calls. */
+static void test_second_caller_is_refused(void) {
+  rkv_cache_config config = small_config();
+  config.max_prompt_tokens = 8000;
+  rig shared;
+  rig_init(&shared, &config);
+  CHECK_STATUS(RKV_OK, rkv_sequence_open(shared.cache, 0, NULL, &shared.err), &shared.err);
+  atomic_int running = 1;
+  worker writer = {.shared = &shared, .running = &running};
+  pthread_t thread;
+  REQUIRE(pthread_create(&thread, NULL, prefill_again, &writer) == 0);
+  int met_const = 0, met_other = 0;
+  rkv_error err = ZERO(rkv_error);
+  const rkv_decode_args none = ZERO(rkv_decode_args);
+  while (atomic_load(&running) && !(met_const && met_other)) {
+    rkv_sequence_stats s = ZERO(rkv_sequence_stats);
+    rkv_status status = rkv_stats(shared.cache, 0, 0, NULL, &s, &err);
+    met_const |= status == RKV_BAD_STATE && strstr(err.text, "in use by a call") != NULL;
+    status = rkv_decode(shared.cache, &none, NULL, &err); /* no rows: OK where nobody is inside */
+    CHECK(status == RKV_OK || status == RKV_BAD_STATE);
+    met_other |= status == RKV_BAD_STATE && strstr(err.text, "in use by another") != NULL;
+    sched_yield();
+  }
+  CHECK(met_const);
+  CHECK(met_other);
+  atomic_store(&running, 0);
+  REQUIRE(pthread_join(thread, NULL) == 0);
+  CHECK_INT(0, writer.busy + writer.other);
+  rig_free(&shared);
+}
+
 /* A reader of the cache, over and over. */
 static void* read_stats(void* argument) {
   worker* w = argument;
@@ -156,6 +209,7 @@ int main(int argc, char** argv) {
   (void)argc;
   check_begin(argv[0]);
   CASE(test_race);
+  CASE(test_second_caller_is_refused);
   CASE(test_readers_side_by_side);
   CASE(test_writer_beside_readers);
   return check_end();

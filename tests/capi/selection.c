@@ -191,6 +191,8 @@ static void test_padding_rows(void) {
     if (call != 1) CHECK(bytes_are(a.out, 4 * 64 * 4, 0));
     if (call == 1) CHECK(bytes_are(a.out, 4 * 64 * 4, 0xFF));
     if (call != 2) CHECK_INT(0, a.selection.counts[7]);
+    if (call == 2) CHECK(bytes_are(a.selection.counts, 8 * 4, 0x7F)); /* attend only reads lists */
+    if (call == 2) CHECK(bytes_are(a.selection.indices, 4 * block * 4, 0x7F));
   }
   CHECK(twins_agree(&a, &b));
   CHECK(twins_decode(&a, &b, 0, 0, 154));

@@ -209,7 +209,7 @@ static void test_create_beyond_the_machine(void) {
   c.kv_heads = 1024, c.q_heads = 1024;
   CHECK_STATUS(RKV_OK, query(&c, &m), &err);
   CHECK(m.storage_bytes > INT64_C(1) << 47); /* more than a process can address */
-  if (!CHECK_SANITIZER) {                    /* whose allocator ends the process on such a size */
+  if (!CHECK_SANITIZER) { /* whose allocator ends the process on such a size */
     CHECK_STATUS(RKV_OUT_OF_MEMORY, rkv_cache_create(&c, NULL, &cache, &err), &err);
     CHECK_TEXT(err.text, "buffers is NULL: ");
   }

@@ -157,6 +157,36 @@ static void test_rewinds(void) {
   rig_free(&b);
 }
 
+/* The same over many pages: a step far back, explicitly or by its position alone, takes away pages
+ * that were complete long ago. */
+static void test_far_rewinds(void) {
+  for (int by_position = 0; by_position < 2; ++by_position) {
+    rig a, b;
+    rkv_cache_config config = small_config();
+    config.max_new_tokens = 220;
+    config.token_budget = 40;
+    rig_init(&a, &config);
+    rig_init(&b, &config);
+    rig_start(&a, 0, 150);
+    rig_start(&b, 0, 150);
+    for (int64_t p = 150; p < 171; ++p) CHECK(twins_decode(&a, &b, 0, 0, p));
+    a.seed = 8;
+    for (int64_t p = 171; p < 370; ++p) CHECK_STATUS(RKV_OK, rig_decode(&a, 0, 0, p), &a.err);
+    CHECK(rig_stats(&a, 0, 0).pages > rig_stats(&b, 0, 0).pages + 40);
+    a.seed = 1;
+    if (!by_position) {
+      CHECK_STATUS(RKV_OK, rkv_sequence_rewind(a.cache, 0, 171, NULL, &a.err), &a.err);
+      CHECK(twins_agree(&a, &b));
+    }
+    for (int64_t p = 171; p < 370; ++p) {
+      if (!CHECK(twins_decode(&a, &b, 0, 0, p))) break;
+    }
+    CHECK(twins_agree(&a, &b));
+    rig_free(&a);
+    rig_free(&b);
+  }
+}
+
 /* A slot that was used serves the next sequence as a fresh one does. */
 static void test_slot_is_reused(void) {
   rig a, b;
@@ -208,6 +238,7 @@ int main(int argc, char** argv) {
   CASE(test_nothing_to_do);
   CASE(test_layers_are_apart);
   CASE(test_rewinds);
+  CASE(test_far_rewinds);
   CASE(test_slot_is_reused);
   CASE(test_select_then_attend);
   return check_end();
