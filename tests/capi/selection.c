@@ -6,8 +6,11 @@
 
 static const float kNegInf = -INFINITY;
 
+static int32_t threads; /* of every cache here: with 3, attention is split along rows */
+
 static void setup(rig* r, int64_t S, int steps) {
-  const rkv_cache_config config = small_config();
+  rkv_cache_config config = small_config();
+  config.num_threads = threads;
   rig_init(r, &config);
   rig_start(r, 0, S);
   for (int i = 0; i < steps; ++i) CHECK_STATUS(RKV_OK, rig_decode(r, 0, 0, S + i), &r->err);
@@ -256,6 +259,7 @@ static void test_old_steps_again(void) {
   rkv_cache_config config = small_config();
   config.max_new_tokens = STEPS;
   config.token_budget = 40;
+  config.num_threads = threads;
   rig_init(&r, &config);
   rig_start(&r, 0, 150);
   const size_t bytes = (size_t)(2 * r.selection.capacity) * 4;
@@ -312,13 +316,15 @@ static void test_attend_to_all(void) {
 int main(int argc, char** argv) {
   (void)argc;
   check_begin(argv[0]);
-  CASE(test_live_rows_and_positions);
-  CASE(test_capacity_is_a_stride);
-  CASE(test_bad_lists);
-  CASE(test_empty_list);
-  CASE(test_padding_rows);
-  CASE(test_rows_of_one_sequence);
-  CASE(test_old_steps_again);
-  CASE(test_attend_to_all);
+  for (threads = 1; threads <= 3; threads += 2) {
+    CASE(test_live_rows_and_positions);
+    CASE(test_capacity_is_a_stride);
+    CASE(test_bad_lists);
+    CASE(test_empty_list);
+    CASE(test_padding_rows);
+    CASE(test_rows_of_one_sequence);
+    CASE(test_old_steps_again);
+    CASE(test_attend_to_all);
+  }
   return check_end();
 }

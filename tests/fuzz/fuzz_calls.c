@@ -66,17 +66,10 @@ static void do_prefill(input* in) {
   int64_t S = s && s->planned ? s->prompt : take(in, 0, m.config.max_prompt_tokens);
   int64_t start = 0, end = S;
   switch (take(in, 0, 3)) {
-    case 0:
-      start = take(in, 0, S), end = take(in, start, S);
-      break;
-    case 1:
-      start = S > 12 ? S - take(in, 0, 12) : 0, end = take(in, start, S);
-      break;
-    case 2:
-      start = S > 12 ? S - take(in, 0, 12) : 0;
-      break;
-    default:
-      break;
+    case 0: start = take(in, 0, S), end = take(in, start, S); break;
+    case 1: start = S > 12 ? S - take(in, 0, 12) : 0, end = take(in, start, S); break;
+    case 2: start = S > 12 ? S - take(in, 0, 12) : 0; break;
+    default: break;
   }
   rkv_prefill_args args = *rig_chunk(&r, seq, layer, start, end, S);
   if (take(in, 0, 11) == 0) args.prompt_tokens = take_wild(in);
@@ -128,18 +121,10 @@ static void do_step(input* in) {
   rkv_audit_result audit = ZERO(rkv_audit_result);
   rkv_status got = RKV_OK;
   switch (kind) {
-    case SELECT:
-      got = rkv_decode_select(r.cache, &args, NULL, &r.err);
-      break;
-    case DECODE:
-      got = rkv_decode(r.cache, &args, NULL, &r.err);
-      break;
-    case AUDIT:
-      got = rkv_audit(r.cache, &args, &audit, NULL, &r.err);
-      break;
-    default:
-      got = rkv_attend(r.cache, &args, NULL, &r.err);
-      break;
+    case SELECT: got = rkv_decode_select(r.cache, &args, NULL, &r.err); break;
+    case DECODE: got = rkv_decode(r.cache, &args, NULL, &r.err); break;
+    case AUDIT: got = rkv_audit(r.cache, &args, &audit, NULL, &r.err); break;
+    default: got = rkv_attend(r.cache, &args, NULL, &r.err); break;
   }
   if (kind == ATTEND_LIST && may == 0 && got == RKV_INVALID_ARGUMENT) { /* fewer rows than asked */
     CHECK(strstr(r.err.text, "selection.") != NULL);
@@ -193,6 +178,7 @@ static rkv_cache_config take_config(input* in) {
   c.page_size = (int32_t)take(in, 0, 3);
   c.selection_unit = (int32_t)take(in, 0, 1);
   c.dense_layers[0] = take(in, 0, 3) ? 0 : 1;
+  c.num_threads = take(in, 0, 15) ? 1 : 3;
   c.window_size = WINDOW;
   return c;
 }
@@ -204,22 +190,12 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   rig_init(&r, &m.config);
   for (int calls = 0; in.left > 0 && !atomic_load(&check_run.failed); ++calls) {
     switch (take(&in, 0, 9)) {
-      case 0:
-        do_open(&in);
-        break;
-      case 1:
-        take(&in, 0, 7) ? do_open(&in) : do_close(&in);
-        break;
-      case 2:
-        take(&in, 0, 3) ? do_step(&in) : do_rewind(&in);
-        break;
+      case 0: do_open(&in); break;
+      case 1: take(&in, 0, 7) ? do_open(&in) : do_close(&in); break;
+      case 2: take(&in, 0, 3) ? do_step(&in) : do_rewind(&in); break;
       case 3:
-      case 4:
-        do_prefill(&in);
-        break;
-      default:
-        do_step(&in);
-        break;
+      case 4: do_prefill(&in); break;
+      default: do_step(&in); break;
     }
     model_check(&m, &r);
     if (calls % 32 == 31) check_all_the_straight_way();

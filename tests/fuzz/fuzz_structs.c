@@ -19,12 +19,8 @@ static void wild_fields(input* in, rkv_cache_config* c) {
   const int64_t changes = take(in, 0, 6);
   for (int64_t i = 0; i < changes; ++i) {
     switch (take(in, 0, 3)) {
-      case 0:
-        *words[take(in, 0, sizeof words / sizeof *words - 1)] = (int32_t)take_wild(in);
-        break;
-      case 1:
-        *wide[take(in, 0, 4)] = take_wild(in);
-        break;
+      case 0: *words[take(in, 0, sizeof words / sizeof *words - 1)] = (int32_t)take_wild(in); break;
+      case 1: *wide[take(in, 0, 4)] = take_wild(in); break;
       case 2: {
         const uint64_t bits = take_bytes(in, 8);
         memcpy(&c->compression_ratio, &bits, 8);
@@ -41,29 +37,14 @@ static void wild_fields(input* in, rkv_cache_config* c) {
 
 static void wild_tensor(input* in, rkv_tensor* t) {
   switch (take(in, 0, 7)) {
-    case 0:
-      t->dtype = (int32_t)take_wild(in);
-      break;
-    case 1:
-      t->ndim = (int32_t)take_wild(in);
-      break;
-    case 2:
-      t->shape[take(in, 0, 2)] = take_wild(in);
-      break;
-    case 3:
-      t->data = NULL;
-      break;
-    case 4:
-      t->reserved[take(in, 0, 3)] = take_wild(in);
-      break;
-    case 5:
-      t->struct_size = (uint32_t)take_wild(in);
-      break;
-    case 6:
-      t->data = (uint8_t*)t->data + take(in, 0, 1);
-      break;
-    default:
-      break;
+    case 0: t->dtype = (int32_t)take_wild(in); break;
+    case 1: t->ndim = (int32_t)take_wild(in); break;
+    case 2: t->shape[take(in, 0, 2)] = take_wild(in); break;
+    case 3: t->data = NULL; break;
+    case 4: t->reserved[take(in, 0, 3)] = take_wild(in); break;
+    case 5: t->struct_size = (uint32_t)take_wild(in); break;
+    case 6: t->data = (uint8_t*)t->data + take(in, 0, 1); break;
+    default: break;
   }
 }
 
@@ -85,56 +66,25 @@ static void use(input* in, const rkv_cache_config* config) {
     rkv_selection selection = r.selection;
     step.selection = &selection;
     switch (take(in, 0, 9)) {
-      case 0:
-        wild_tensor(in, prompt_tensors[take(in, 0, 2)]);
-        break;
-      case 1:
-        wild_tensor(in, step_tensors[take(in, 0, 3)]);
-        break;
-      case 2:
-        prompt.start = take_wild(in);
-        break;
-      case 3:
-        prompt.prompt_tokens = take_wild(in);
-        break;
-      case 4:
-        prompt.layer = step.layer = (int32_t)take_wild(in);
-        break;
-      case 5:
-        step.rows = (int32_t)take_wild(in);
-        break;
-      case 6:
-        selection.capacity = take(in, 0, selection.capacity);
-        break;
-      case 7:
-        selection.space = (int32_t)take_wild(in);
-        break;
-      case 8:
-        step.struct_size = prompt.struct_size = (uint32_t)take_wild(in);
-        break;
-      default:
-        break;
+      case 0: wild_tensor(in, prompt_tensors[take(in, 0, 2)]); break;
+      case 1: wild_tensor(in, step_tensors[take(in, 0, 3)]); break;
+      case 2: prompt.start = take_wild(in); break;
+      case 3: prompt.prompt_tokens = take_wild(in); break;
+      case 4: prompt.layer = step.layer = (int32_t)take_wild(in); break;
+      case 5: step.rows = (int32_t)take_wild(in); break;
+      case 6: selection.capacity = take(in, 0, selection.capacity); break;
+      case 7: selection.space = (int32_t)take_wild(in); break;
+      case 8: step.struct_size = prompt.struct_size = (uint32_t)take_wild(in); break;
+      default: break;
     }
     /* A valid prefill of n rows reads S rows of K: leave that to the unchanged shapes above. */
     switch (take(in, 0, 5)) {
-      case 0:
-        (void)rkv_prefill(r.cache, &prompt, NULL, e);
-        break;
-      case 1:
-        (void)rkv_decode_select(r.cache, &step, NULL, e);
-        break;
-      case 2:
-        (void)rkv_attend(r.cache, &step, NULL, e);
-        break;
-      case 3:
-        (void)rkv_audit(r.cache, &step, &audit, NULL, e);
-        break;
-      case 4:
-        (void)rkv_sequence_rewind(r.cache, 0, take_wild(in), NULL, e);
-        break;
-      default:
-        (void)rkv_decode(r.cache, &step, NULL, e);
-        break;
+      case 0: (void)rkv_prefill(r.cache, &prompt, NULL, e); break;
+      case 1: (void)rkv_decode_select(r.cache, &step, NULL, e); break;
+      case 2: (void)rkv_attend(r.cache, &step, NULL, e); break;
+      case 3: (void)rkv_audit(r.cache, &step, &audit, NULL, e); break;
+      case 4: (void)rkv_sequence_rewind(r.cache, 0, take_wild(in), NULL, e); break;
+      default: (void)rkv_decode(r.cache, &step, NULL, e); break;
     }
     CHECK(memchr(e->text, 0, sizeof e->text) != NULL);
   }
