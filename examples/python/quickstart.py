@@ -36,9 +36,9 @@ from smollm2 import (
 
 ROOT = Path(__file__).resolve().parents[2]
 STORY = ROOT / "examples" / "data" / "tide_mill.txt"
-FACT = "The number on the sluice key is 48213. Remember it. 48213 is the number on the sluice key."
+FACT = "The number on the sluice key is 27590. Remember it. The number on the sluice key is 27590."
 QUESTION = "What is the number on the sluice key? The number on the sluice key is"
-EXPECT = "48213"
+EXPECT = "27590"
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
