@@ -17,13 +17,16 @@ HWY_BEFORE_NAMESPACE();
 namespace rkv::cpu::HWY_NAMESPACE {
 
 inline constexpr int64_t kRowTile = 4;
-inline constexpr int64_t kPrefetchRows = 32;
 
 // The rows of one chunk.
 template <class T>
 struct ChunkRows {
   const T* at[kChunkRows + kRowTile];  // K of each row; the last one is repeated to a whole tile
   int64_t count = 0;
+  // The chunk to come. While a part of row i is worked on, the same part of next[i] is fetched, so
+  // that the memory is busy all the time.
+  const T* next[kChunkRows];
+  int64_t next_count = 0;
 };
 
 // Positions of a list that is given or 0, 1, 2, ...
@@ -31,16 +34,44 @@ HWY_INLINE int64_t row_of(const AttendArgs& args, int64_t i) {
   return args.list == nullptr ? i : args.list[i];
 }
 
-// Fetches the rows at places [first, first + n) of the list to the second-level cache.
 template <class T>
-HWY_INLINE void prefetch_rows(const AttendArgs& args, const T* kv, int64_t row_size, int64_t first,
-                              int64_t n) {
-  const int64_t end = HWY_MIN(first + n, args.count);
-  for (int64_t i = first; i < end; ++i) {
-    const char* line = reinterpret_cast<const char*>(kv + row_of(args, i) * row_size);
-    for (int64_t b = 0; b < row_size * static_cast<int64_t>(sizeof(T)); b += 64) {
-      __builtin_prefetch(line + b, 0, 2);
+HWY_INLINE void list_rows(const AttendArgs& args, int64_t chunk, ChunkRows<T>& rows) {
+  const int64_t row_size = int64_t{args.shape->head_dim} + args.shape->head_dim_v;
+  const T* kv = kv_row<T>(*args.shape, *args.store, args.head, 0);
+  const int64_t first = chunk * kChunkRows;
+  rows.count = HWY_MIN(kChunkRows, args.count - first);
+  for (int64_t i = 0; i < rows.count; ++i) rows.at[i] = kv + row_of(args, first + i) * row_size;
+  for (int64_t i = 0; i < kRowTile; ++i) rows.at[rows.count + i] = rows.at[rows.count - 1];
+  const int64_t second = first + kChunkRows;
+  rows.next_count = HWY_MAX(HWY_MIN(kChunkRows, args.count - second), int64_t{0});
+  for (int64_t i = 0; i < rows.next_count; ++i) {
+    rows.next[i] = kv + row_of(args, second + i) * row_size;
+  }
+}
+
+// The heads' queries with the channels of whole blocks in the order in which load_half reads K.
+template <class T>
+HWY_INLINE const float* reorder_query(const AttendArgs& args, float* out) {
+  if constexpr (hwy::IsSame<T, hwy::bfloat16_t>()) {
+    const F32 d;
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+    const int64_t stride = query_stride(*args.shape);
+    for (int32_t g = 0; g < args.shape->group; ++g) {
+      const float* q = args.q + g * stride;
+      float* to = out + g * stride;
+      int64_t c = 0;
+      for (; c + 2 * lanes <= args.shape->head_dim; c += 2 * lanes) {
+        VF even;
+        VF odd;
+        hn::LoadInterleaved2(d, q + c, even, odd);
+        hn::Store(even, d, to + c);
+        hn::Store(odd, d, to + c + lanes);
+      }
+      for (; c < stride; c += lanes) hn::Store(hn::Load(d, q + c), d, to + c);
     }
+    return out;
+  } else {
+    return args.q;
   }
 }
 
@@ -55,16 +86,18 @@ HWY_INLINE void dot_tile(const T* const* rows, const float* q, int64_t q_stride,
     for (int r = 0; r < kRowTile; ++r) sum[h][r] = hn::Zero(d);
   }
   int64_t c = 0;
-  for (; c + lanes <= dim; c += lanes) {
-    VF k[kRowTile];
-    for (int r = 0; r < kRowTile; ++r) k[r] = load_f32(d, rows[r] + c);
-    for (int h = 0; h < kHeads; ++h) {
-      const VF x = hn::Load(d, q + h * q_stride + c);
-      for (int r = 0; r < kRowTile; ++r) sum[h][r] = hn::MulAdd(x, k[r], sum[h][r]);
+  for (; c + 2 * lanes <= dim; c += 2 * lanes) {
+    for (int half = 0; half < 2; ++half) {
+      VF k[kRowTile];
+      for (int r = 0; r < kRowTile; ++r) k[r] = load_half(d, rows[r] + c, half);
+      for (int h = 0; h < kHeads; ++h) {
+        const VF x = hn::Load(d, q + h * q_stride + c + half * lanes);
+        for (int r = 0; r < kRowTile; ++r) sum[h][r] = hn::MulAdd(x, k[r], sum[h][r]);
+      }
     }
   }
-  if (c < dim) {
-    const size_t n = static_cast<size_t>(dim - c);
+  for (; c < dim; c += lanes) {
+    const size_t n = static_cast<size_t>(HWY_MIN(lanes, dim - c));
     for (int r = 0; r < kRowTile; ++r) {
       const VF k = load_n_f32(d, rows[r] + c, n);
       for (int h = 0; h < kHeads; ++h) {
@@ -118,22 +151,26 @@ HWY_INLINE bool weigh(const AttentionOptions& options, int64_t count, float* log
   return all_finite;
 }
 
-// Weighted sum of V over the chunk for kHeads heads and kVecs vectors of channels, from `v` channels
-// behind the start of a row on.
+// Weighted sum of V over the chunk for kHeads heads and `channels` channels, kVecs vectors (one that
+// may be partly used, or whole blocks), from `v` behind the start of a row on.
 template <class T, int kHeads, int kVecs>
-HWY_INLINE void value_tile(const ChunkRows<T>& rows, int64_t v, size_t lanes_used,
+HWY_INLINE void value_tile(const ChunkRows<T>& rows, int64_t v, int64_t channels, bool fetch_next,
                            const float* weights, float* out, int64_t out_stride) {
+  static_assert(kVecs == 1 || kVecs % 2 == 0);
   const F32 d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t fetched = fetch_next ? rows.next_count : 0;
   VF sum[kHeads][kVecs];
   for (int h = 0; h < kHeads; ++h) {
     for (int i = 0; i < kVecs; ++i) sum[h][i] = hn::Zero(d);
   }
   for (int64_t r = 0; r < rows.count; ++r) {
+    if (r < fetched) prefetch_elements(rows.next[r] + v, channels);
     VF x[kVecs];
-    for (int i = 0; i < kVecs; ++i) {
-      x[i] = lanes_used == 0 ? load_f32(d, rows.at[r] + v + i * lanes)
-                             : load_n_f32(d, rows.at[r] + v + i * lanes, lanes_used);
+    if constexpr (kVecs == 1) {
+      x[0] = load_n_f32(d, rows.at[r] + v, static_cast<size_t>(channels));
+    } else {
+      for (int i = 0; i < kVecs; ++i) x[i] = load_half(d, rows.at[r] + v + i / 2 * 2 * lanes, i % 2);
     }
     for (int h = 0; h < kHeads; ++h) {
       const VF w = hn::Set(d, weights[h * kChunkRows + r]);
@@ -141,24 +178,31 @@ HWY_INLINE void value_tile(const ChunkRows<T>& rows, int64_t v, size_t lanes_use
     }
   }
   for (int h = 0; h < kHeads; ++h) {
-    for (int i = 0; i < kVecs; ++i) hn::Store(sum[h][i], d, out + h * out_stride + i * lanes);
+    float* to = out + h * out_stride;
+    if constexpr (kVecs == 1) {
+      hn::Store(sum[h][0], d, to);
+    } else {
+      for (int i = 0; i < kVecs; i += 2) {
+        store_halves<T>(d, sum[h][i], sum[h][i + 1], to + i * lanes);
+      }
+    }
   }
 }
 
 template <class T, int kHeads>
-HWY_INLINE void value_heads(const ChunkRows<T>& rows, int64_t dim, int64_t dim_v,
+HWY_INLINE void value_heads(const ChunkRows<T>& rows, int64_t dim, int64_t dim_v, bool fetch_next,
                             const float* weights, float* out, int64_t out_stride) {
-  constexpr int kVecs = 4;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(F32()));
   int64_t c = 0;
-  for (; c + kVecs * lanes <= dim_v; c += kVecs * lanes) {
-    value_tile<T, kHeads, kVecs>(rows, dim + c, 0, weights, out + c, out_stride);
+  for (; c + 4 * lanes <= dim_v; c += 4 * lanes) {
+    value_tile<T, kHeads, 4>(rows, dim + c, 4 * lanes, fetch_next, weights, out + c, out_stride);
   }
-  for (; c + lanes <= dim_v; c += lanes) {
-    value_tile<T, kHeads, 1>(rows, dim + c, 0, weights, out + c, out_stride);
+  if (c + 2 * lanes <= dim_v) {
+    value_tile<T, kHeads, 2>(rows, dim + c, 2 * lanes, fetch_next, weights, out + c, out_stride);
+    c += 2 * lanes;
   }
-  if (c < dim_v) {
-    value_tile<T, kHeads, 1>(rows, dim + c, static_cast<size_t>(dim_v - c), weights, out + c,
+  for (; c < dim_v; c += lanes) {
+    value_tile<T, kHeads, 1>(rows, dim + c, HWY_MIN(lanes, dim_v - c), fetch_next, weights, out + c,
                              out_stride);
   }
 }
@@ -182,24 +226,21 @@ HWY_INLINE void value_head_guarded(const ChunkRows<T>& rows, int64_t dim, int64_
 }
 
 template <class T>
-HWY_INLINE bool attend_chunk_typed(const AttendArgs& args, int64_t chunk, float* logits,
-                                   const Partial& out) {
+HWY_INLINE bool attend_chunk_typed(const AttendArgs& args, int64_t chunk,
+                                   const AttendScratch& scratch, const Partial& out) {
   const Shape& shape = *args.shape;
   const int64_t dim = shape.head_dim;
-  const int64_t row_size = dim + shape.head_dim_v;
   const int64_t q_stride = query_stride(shape);
-  const T* kv = kv_row<T>(shape, *args.store, args.head, 0);
-  const int64_t first = chunk * kChunkRows;
-
+  float* logits = scratch.logits;
   ChunkRows<T> rows;
-  rows.count = HWY_MIN(kChunkRows, args.count - first);
-  for (int64_t i = 0; i < rows.count; ++i) rows.at[i] = kv + row_of(args, first + i) * row_size;
-  for (int64_t i = 0; i < kRowTile; ++i) rows.at[rows.count + i] = rows.at[rows.count - 1];
-
+  list_rows(args, chunk, rows);
+  const float* q = reorder_query<T>(args, scratch.q);
   for (int64_t i = 0; i < rows.count; i += kRowTile) {
-    prefetch_rows(args, kv, row_size, first + i + kPrefetchRows, kRowTile);
+    for (int64_t r = i; r < HWY_MIN(i + kRowTile, rows.next_count); ++r) {
+      prefetch_elements(rows.next[r], dim);
+    }
     for_head_tiles(shape.group, [&]<int kHeads>(int32_t g) HWY_ATTR {
-      dot_tile<T, kHeads>(rows.at + i, args.q + g * q_stride, q_stride, dim,
+      dot_tile<T, kHeads>(rows.at + i, q + g * q_stride, q_stride, dim,
                           logits + g * kChunkRows + i);
     });
   }
@@ -211,7 +252,7 @@ HWY_INLINE bool attend_chunk_typed(const AttendArgs& args, int64_t chunk, float*
   const int64_t out_stride = value_stride(shape);
   if (all_finite) {
     for_head_tiles(shape.group, [&]<int kHeads>(int32_t g) HWY_ATTR {
-      value_heads<T, kHeads>(rows, dim, shape.head_dim_v, logits + g * kChunkRows,
+      value_heads<T, kHeads>(rows, dim, shape.head_dim_v, g == 0, logits + g * kChunkRows,
                              out.out + g * out_stride, out_stride);
     });
   } else {

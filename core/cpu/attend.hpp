@@ -34,23 +34,29 @@ struct Partial {
 // Floats from one head's output to the next in scratch memory.
 inline int64_t value_stride(const Shape& shape) { return (shape.head_dim_v + int64_t{15}) / 16 * 16; }
 
+// Memory for one chunk at a time.
+struct AttendScratch {
+  float* logits = nullptr;  // [group][kChunkRows]
+  float* q = nullptr;       // [group][query_stride(shape)], the queries in the order of the reads
+};
+
 Partial carve_partial(Arena& arena, const Shape& shape);
-float* carve_logits(Arena& arena, const Shape& shape);  // [group][kChunkRows]
+AttendScratch carve_attend(Arena& arena, const Shape& shape);
 
 // Row `row`, heads of KV head `head`, as floats: [group][query_stride(shape)], zero beyond head_dim.
 void load_query(const Shape& shape, const View& q, int64_t row, int32_t head, float* out,
                 size_t target);
 
 // Attention over one chunk of the list. Returns whether a logit was not finite.
-bool attend_chunk(const AttendArgs& args, int64_t chunk, float* logits, const Partial& out,
-                  size_t target);
+bool attend_chunk(const AttendArgs& args, int64_t chunk, const AttendScratch& scratch,
+                  const Partial& out, size_t target);
 
 // Adds a later chunk's result to `sum`.
 void merge_partial(const Shape& shape, const Partial& later, const Partial& sum, size_t target);
 
 // All chunks in order, to `sum`; `chunk` is scratch. Returns whether a logit was not finite.
-bool attend_rows(const AttendArgs& args, float* logits, const Partial& chunk, const Partial& sum,
-                 size_t target);
+bool attend_rows(const AttendArgs& args, const AttendScratch& scratch, const Partial& chunk,
+                 const Partial& sum, size_t target);
 
 // Writes the finished result to the call's output, and the log-sum-exp where lse is not null.
 void store_result(const Shape& shape, const Partial& sum, const View& out, int64_t row,

@@ -50,7 +50,7 @@ void Decoder::carve(Arena& arena, const BackendLimits& limits) {
   for (Worker& worker : workers_) {
     worker.item = carve_item();
     worker.select = carve_select(arena, shape_, limits.max_pages);
-    worker.logits = carve_logits(arena, shape_);
+    worker.attend = carve_attend(arena, shape_);
     worker.chunk = carve_partial(arena, shape_);
   }
   if (threads == 1) return;  // nothing is ever split
@@ -134,7 +134,7 @@ void Decoder::run_whole(DecodeTask& task, Mode mode) noexcept {
       const AttendArgs args = prepare(task, mode, row, head, worker, worker.item);
       if (mode == Mode::kSelect) continue;
       const bool nonfinite =
-          attend_rows(args, worker.logits, worker.chunk, worker.item.sum, target_);
+          attend_rows(args, worker.attend, worker.chunk, worker.item.sum, target_);
       finish(task, args, row, worker.item.sum, nonfinite);
     }
   });
@@ -184,7 +184,7 @@ void Decoder::attend_split(DecodeTask& task, int64_t items) noexcept {
                            [](int64_t c, const SplitItem& item) { return c < item.first_chunk; }) -
           1;
       if (attend_chunk(owner->args, chunk - owner->first_chunk,
-                       workers_[static_cast<size_t>(thread)].logits,
+                       workers_[static_cast<size_t>(thread)].attend,
                        partials_[static_cast<size_t>(i)], target_)) {
         std::atomic_ref<uint32_t>(owner->row->nonfinite).store(1, std::memory_order_relaxed);
       }

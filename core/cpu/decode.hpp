@@ -35,7 +35,7 @@ class Decoder {
   struct Worker {
     Item item;  // where one thread does the whole item
     SelectScratch select;
-    float* logits = nullptr;
+    AttendScratch attend;
     Partial chunk;
   };
   // An item whose chunks are spread over the threads.

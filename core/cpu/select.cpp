@@ -1,7 +1,5 @@
 #include "core/cpu/select.hpp"
 
-#include <algorithm>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/cpu/select.cpp"
 #include "core/cpu/target.hpp"
@@ -17,9 +15,8 @@ template <class T>
 int64_t select_typed(const SelectArgs& args, const SelectScratch& scratch, int32_t* out) {
   const int64_t pages = (args.live + args.page_size - 1) / args.page_size;
   choose_channels(args, scratch);
-  for (int32_t g = 0; g < args.shape->group; ++g) {
-    scratch.inv_tau[g] = inverse_temperature(args, scratch, g);
-  }
+  prefetch_pages<T>(args, scratch);
+  weigh_channels(args, scratch);
   score_pages<T>(args, scratch);
   rank_pages(args, scratch, pages);
   return choose_rows(args, scratch, pages, out);

@@ -28,7 +28,7 @@ struct SelectScratch {
   float* direction = nullptr;     // [D] sum q
   int32_t* channels = nullptr;    // [r] chosen channels, ascending
   int32_t* rows = nullptr;        // [r] the same as rows of a page block: min d or max D + d
-  float* weights = nullptr;       // [r][group] q of the chosen channels
+  float* weights = nullptr;       // [group][query_stride] q of the chosen channels, in their order
   float* inv_tau = nullptr;       // [group] 1 / temperature
   std::byte* loose = nullptr;     // [kTailPages][2][D] pages made from K here
   std::byte* gathered = nullptr;  // [r][kTailPages] chosen channels of the pages outside the blocks

@@ -45,7 +45,7 @@ HWY_NOINLINE void take_best(const uint32_t* keys, int64_t n, int64_t k, int32_t*
   }
 }
 
-// Steps 1 and 2, and the temperatures: fills channels, rows, weights and inv_tau.
+// Steps 1 and 2: fills channels and rows.
 HWY_NOINLINE void choose_channels(const SelectArgs& args, const SelectScratch& s) {
   const F32 d;
   const U32 du;
@@ -75,32 +75,44 @@ HWY_NOINLINE void choose_channels(const SelectArgs& args, const SelectScratch& s
     const int32_t c = s.channels[i];
     s.rows[i] = s.direction[c] > 0 ? static_cast<int32_t>(dim) + c : c;
   }
-  for (int32_t g = 0; g < group; ++g) {
-    const float* q = args.q + g * stride;
-    for (int64_t i = 0; i < r; ++i) s.weights[i * group + g] = q[s.channels[i]];
-  }
 }
 
-// 1 / tau of one head; 0 where |q_I| is 0, which asks for zero scores.
-HWY_NOINLINE float inverse_temperature(const SelectArgs& args, const SelectScratch& s, int32_t g) {
+// The queries at the chosen channels, and 1 / tau of each head; 0 where |q_I| is 0, which asks for
+// zero scores.
+HWY_NOINLINE void weigh_channels(const SelectArgs& args, const SelectScratch& s) {
   const F32 d;
+  const I32 di;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t dim = args.shape->head_dim;
-  const float* q = args.q + g * query_stride(*args.shape);
-  double part = 0;
-  for (int64_t i = 0; i < args.channels; ++i) {
-    part += std::fabs(s.weights[i * args.shape->group + g]);
+  const int64_t stride = query_stride(*args.shape);
+  for (int32_t g = 0; g < args.shape->group; ++g) {
+    const float* q = args.q + g * stride;
+    float* weights = s.weights + g * stride;
+    VF parts = hn::Zero(d);
+    for (int64_t i = 0; i < args.channels; i += lanes) {
+      const auto real = hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, args.channels - i)));
+      const auto index = hn::IfThenElseZero(hn::RebindMask(di, real), hn::Load(di, s.channels + i));
+      const VF w = hn::IfThenElseZero(real, hn::GatherIndex(d, q, index));
+      parts = hn::Add(parts, hn::Abs(w));
+      hn::Store(w, d, weights + i);
+    }
+    VF all = hn::Zero(d);
+    for (int64_t c = 0; c < dim; c += lanes) all = hn::Add(all, hn::Abs(hn::Load(d, q + c)));
+    double part = hn::ReduceSum(d, parts);
+    double whole = hn::ReduceSum(d, all);
+    if (!std::isfinite(whole)) {  // too large for fp32, or q is not finite
+      part = whole = 0;
+      for (int64_t i = 0; i < args.channels; ++i) part += std::fabs(weights[i]);
+      for (int64_t c = 0; c < dim; ++c) whole += std::fabs(q[c]);
+    }
+    if (part == 0) {
+      s.inv_tau[g] = 0.0F;
+    } else if (args.options->sqrt_d_temperature) {
+      s.inv_tau[g] = 1.0F / std::sqrt(static_cast<float>(dim));
+    } else {
+      s.inv_tau[g] = static_cast<float>(args.scale / std::sqrt(part / whole));
+    }
   }
-  if (part == 0) return 0.0F;
-  if (args.options->sqrt_d_temperature) return 1.0F / std::sqrt(static_cast<float>(dim));
-  VF sums = hn::Zero(d);
-  for (int64_t c = 0; c < dim; c += lanes) sums = hn::Add(sums, hn::Abs(hn::Load(d, q + c)));
-  double whole = hn::ReduceSum(d, sums);
-  if (!std::isfinite(whole)) {  // too large for fp32, or q is not finite
-    whole = 0;
-    for (int64_t c = 0; c < dim; ++c) whole += std::fabs(static_cast<double>(q[c]));
-  }
-  return static_cast<float>(args.scale / std::sqrt(part / whole));
 }
 
 // Scores of kVecs vectors of pages for kHeads heads: the sum over the chosen channels in ascending
@@ -113,34 +125,37 @@ HWY_NOINLINE void score_tile(const SelectArgs& args, const SelectScratch& s, con
                            float* scores) {
   const F32 d;
   constexpr int64_t kLanes = hn::MaxLanes(F32());
+  constexpr int kPaired = kVecs / 2 * 2;
   VF sum[kHeads][kVecs];
   for (int h = 0; h < kHeads; ++h) {
     for (int v = 0; v < kVecs; ++v) sum[h][v] = hn::Zero(d);
   }
-  const float* weights = s.weights + g;
-  const int64_t group = args.shape->group;
+  const int64_t stride = query_stride(*args.shape);
+  const float* weights = s.weights + g * stride;
   for (int64_t i = 0; i < args.channels; ++i) {
     const int64_t row = rows == nullptr ? i : rows[i];
-    if (next != nullptr) {
-      const char* line = reinterpret_cast<const char*>(next + row * width);
-      for (size_t b = 0; b < kPageBlock * sizeof(T); b += 64) __builtin_prefetch(line + b, 0, 2);
-    }
+    if (next != nullptr) prefetch_elements(next + row * width, kPageBlock);
+    const T* pages = base + row * width;
     VF x[kVecs];
-    for (int v = 0; v < kVecs; ++v) x[v] = load_f32(d, base + row * width + v * kLanes);
+    for (int v = 0; v < kPaired; ++v) x[v] = load_half(d, pages + v / 2 * 2 * kLanes, v % 2);
+    if constexpr (kPaired < kVecs) x[kPaired] = load_f32(d, pages + kPaired * kLanes);
     for (int h = 0; h < kHeads; ++h) {
-      const VF w = hn::Set(d, weights[i * group + h]);
+      const VF w = hn::Set(d, weights[h * stride + i]);
       for (int v = 0; v < kVecs; ++v) sum[h][v] = hn::MulAdd(w, x[v], sum[h][v]);
     }
   }
+  const VF none = hn::Neg(hn::Inf(d));
   for (int h = 0; h < kHeads; ++h) {
-    const VF inv_tau = hn::Set(d, s.inv_tau[g + h]);
-    const bool zero = s.inv_tau[g + h] == 0;
+    const float inv_tau = s.inv_tau[g + h];
     for (int v = 0; v < kVecs; ++v) {
-      VF x = hn::Mul(sum[h][v], inv_tau);
-      x = zero ? hn::Zero(d)
-               : hn::IfThenElse(finite(d, x), x, hn::Neg(hn::Inf(d)));
-      hn::StoreU(x, d, scores + (g + h) * s.score_stride + v * kLanes);
+      const VF x = hn::Mul(sum[h][v], hn::Set(d, inv_tau));
+      sum[h][v] = inv_tau == 0 ? hn::Zero(d) : hn::IfThenElse(finite(d, x), x, none);
     }
+    float* out = scores + (g + h) * s.score_stride;
+    for (int v = 0; v < kPaired; v += 2) {
+      store_halves<T>(d, sum[h][v], sum[h][v + 1], out + v * kLanes);
+    }
+    if constexpr (kPaired < kVecs) hn::StoreU(sum[h][kPaired], d, out + kPaired * kLanes);
   }
 }
 
@@ -195,6 +210,25 @@ HWY_NOINLINE void score_loose(const SelectArgs& args, const SelectScratch& s, in
   }
   if (column == 0) return;
   score_block<T>(args, s, gathered, nullptr, kTailPages, kTailPages, nullptr, scores);
+}
+
+// Brings what is read first on its way: the first block's chosen rows and the tail.
+template <class T>
+HWY_INLINE void prefetch_pages(const SelectArgs& args, const SelectScratch& s) {
+  const Shape& shape = *args.shape;
+  const int64_t in_blocks = flushed_pages(args.live, args.page_size);
+  if (in_blocks > 0) {
+    const T* block = page_block<T>(shape, *args.store, args.head, 0);
+    for (int64_t i = 0; i < args.channels; ++i) {
+      prefetch_elements(block + s.rows[i] * kPageBlock, kPageBlock);
+    }
+  }
+  if (args.tail_is_current) {
+    for (int64_t page = in_blocks; page < args.live / args.page_size; ++page) {
+      prefetch_elements(tail_page<T>(shape, *args.store, args.head, page),
+                        int64_t{2} * shape.head_dim);
+    }
+  }
 }
 
 // Step 3: scores of every page of [0, live).

@@ -76,6 +76,40 @@ HWY_INLINE void store_n_f32(F32 d, VF v, T* p, size_t n) {
   }
 }
 
+// Elements in blocks of two vectors: half 0 and half 1 of a block are its first and second vector,
+// but of bf16 its even and its odd elements, which take one instruction each to become floats.
+template <class T>
+HWY_INLINE VF load_half(F32 d, const T* block, int half) {
+  if constexpr (hwy::IsSame<T, hwy::bfloat16_t>()) {
+    const hn::RebindToUnsigned<F32> du;
+    const auto pairs = hn::LoadU(du, reinterpret_cast<const uint32_t*>(block));
+    return hn::BitCast(
+        d, half == 0 ? hn::ShiftLeft<16>(pairs) : hn::And(pairs, hn::Set(du, 0xFFFF0000U)));
+  } else {
+    return load_f32(d, block + half * static_cast<int64_t>(hn::Lanes(d)));
+  }
+}
+
+// Results for the two halves of a block of T, in the elements' order.
+template <class T>
+HWY_INLINE void store_halves(F32 d, VF first, VF second, float* out) {
+  if constexpr (hwy::IsSame<T, hwy::bfloat16_t>()) {
+    hn::StoreInterleaved2(first, second, d, out);
+  } else {
+    hn::StoreU(first, d, out);
+    hn::StoreU(second, d, out + hn::Lanes(d));
+  }
+}
+
+// Fetches n elements to the second-level cache.
+template <class T>
+HWY_INLINE void prefetch_elements(const T* p, int64_t n) {
+  const char* line = reinterpret_cast<const char*>(p);
+  for (int64_t b = 0; b < n * static_cast<int64_t>(sizeof(T)); b += 64) {
+    __builtin_prefetch(line + b, 0, 2);
+  }
+}
+
 // exp(x) to about 1 ulp for x <= 88; 0 below -87.3 (no denormals); x must not be NaN.
 HWY_INLINE VF exp_f32(F32 d, VF x) {
   const hn::RebindToSigned<F32> di;

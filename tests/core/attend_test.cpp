@@ -28,12 +28,12 @@ Outcome attend(const rkv::Shape& shape, const TestStore& store, int32_t head, St
   std::unique_ptr<GuardedMemory> memory;
   rkv::cpu::Partial chunk;
   rkv::cpu::Partial sum;
-  float* logits = nullptr;
+  rkv::cpu::AttendScratch scratch;
   float* queries = nullptr;
   const auto carve = [&](rkv::cpu::Arena& arena) {
     chunk = rkv::cpu::carve_partial(arena, shape);
     sum = rkv::cpu::carve_partial(arena, shape);
-    logits = rkv::cpu::carve_logits(arena, shape);
+    scratch = rkv::cpu::carve_attend(arena, shape);
     queries = arena.take<float>(rkv::cpu::query_stride(shape) * shape.group);
   };
   carve(measure);
@@ -51,7 +51,7 @@ Outcome attend(const rkv::Shape& shape, const TestStore& store, int32_t head, St
   args.count = count;
   args.q = queries;
   Outcome result;
-  result.nonfinite = rkv::cpu::attend_rows(args, logits, chunk, sum, target);
+  result.nonfinite = rkv::cpu::attend_rows(args, scratch, chunk, sum, target);
   Strided out(shape.query, 1, shape.q_heads, shape.head_dim_v, out_channel);
   std::vector<float> lse(static_cast<size_t>(shape.q_heads), 77.0F);
   rkv::cpu::store_result(shape, sum, out.view(), 0, head, lse.data(), target);
@@ -230,11 +230,11 @@ TEST_P(AttendTest, ChunksMergeToTheSameBits) {
   q.randomise(random);
   rkv::cpu::Arena measure(nullptr);
   std::vector<rkv::cpu::Partial> parts(8);
-  float* logits = nullptr;
+  rkv::cpu::AttendScratch scratch;
   float* queries = nullptr;
   const auto carve = [&](rkv::cpu::Arena& arena) {
     for (auto& part : parts) part = rkv::cpu::carve_partial(arena, shape);
-    logits = rkv::cpu::carve_logits(arena, shape);
+    scratch = rkv::cpu::carve_attend(arena, shape);
     queries = arena.take<float>(rkv::cpu::query_stride(shape) * 7);
   };
   carve(measure);
@@ -248,8 +248,8 @@ TEST_P(AttendTest, ChunksMergeToTheSameBits) {
   args.options.scale = 0.3F;
   args.count = live;
   args.q = queries;
-  EXPECT_TRUE(rkv::cpu::attend_rows(args, logits, parts[6], parts[7], target()));
-  for (int64_t c = 5; c >= 0; --c) rkv::cpu::attend_chunk(args, c, logits, parts[c], target());
+  EXPECT_TRUE(rkv::cpu::attend_rows(args, scratch, parts[6], parts[7], target()));
+  for (int64_t c = 5; c >= 0; --c) rkv::cpu::attend_chunk(args, c, scratch, parts[c], target());
   for (int64_t c = 1; c < 6; ++c) rkv::cpu::merge_partial(shape, parts[c], parts[0], target());
   for (int64_t g = 0; g < 7; ++g) {
     EXPECT_EQ(parts[0].top[g], parts[7].top[g]);
