@@ -57,12 +57,13 @@ rkv_status Cache::check_adjacent(const rkv_decode_args& args, int64_t row, Failu
                 "args.seq[%lld] is %d: rows of one sequence must be adjacent",
                 static_cast<long long>(row), seq);
   }
-  if (args.positions[row] - 1 != args.positions[row - 1]) {
+  const int64_t before = args.positions[row - 1];
+  if (before == INT64_MAX || args.positions[row] != before + 1) {
     return fail(failure, RKV_INVALID_ARGUMENT,
                 "args.positions[%lld] is %lld: positions of one sequence must be consecutive, the "
                 "row before is at %lld",
                 static_cast<long long>(row), static_cast<long long>(args.positions[row]),
-                static_cast<long long>(args.positions[row - 1]));
+                static_cast<long long>(before));
   }
   return RKV_OK;
 }

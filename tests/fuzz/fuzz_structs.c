@@ -35,6 +35,12 @@ static void wild_fields(input* in, rkv_cache_config* c) {
   }
 }
 
+/* A struct_size that does not reach beyond the struct, or one that is refused at sight. */
+static uint32_t take_size(input* in, size_t size) {
+  static const uint32_t never[] = {0, 4097, 0x7FFFFFFF, 0xFFFFFFFF};
+  return take(in, 0, 3) ? (uint32_t)take(in, 0, (int64_t)size) : never[take(in, 0, 3)];
+}
+
 static void wild_tensor(input* in, rkv_tensor* t) {
   switch (take(in, 0, 7)) {
     case 0: t->dtype = (int32_t)take_wild(in); break;
@@ -42,7 +48,7 @@ static void wild_tensor(input* in, rkv_tensor* t) {
     case 2: t->shape[take(in, 0, 2)] = take_wild(in); break;
     case 3: t->data = NULL; break;
     case 4: t->reserved[take(in, 0, 3)] = take_wild(in); break;
-    case 5: t->struct_size = (uint32_t)take_wild(in); break;
+    case 5: t->struct_size = take_size(in, sizeof *t); break;
     case 6: t->data = (uint8_t*)t->data + take(in, 0, 1); break;
     default: break;
   }
@@ -74,7 +80,10 @@ static void use(input* in, const rkv_cache_config* config) {
       case 5: step.rows = (int32_t)take_wild(in); break;
       case 6: selection.capacity = take(in, 0, selection.capacity); break;
       case 7: selection.space = (int32_t)take_wild(in); break;
-      case 8: step.struct_size = prompt.struct_size = (uint32_t)take_wild(in); break;
+      case 8:
+        step.struct_size = take_size(in, sizeof step);
+        prompt.struct_size = take_size(in, sizeof prompt);
+        break;
       default: break;
     }
     /* A valid prefill of n rows reads S rows of K: leave that to the unchanged shapes above. */

@@ -115,7 +115,8 @@ static inline unsigned model_rows(model* m, const rkv_decode_args* a, int append
       may |= MAY(RKV_BAD_STATE);
     }
     const int follows = i > 0 && a->seq[i - 1] == seq;
-    if (follows && position != a->positions[i - 1] + 1) may |= MAY(RKV_INVALID_ARGUMENT);
+    if (follows && (position == INT64_MIN || position - 1 != a->positions[i - 1]))
+      may |= MAY(RKV_INVALID_ARGUMENT);
     for (int32_t j = 0; j < i - 1; ++j) {
       if (a->seq[j] == seq && !follows) may |= MAY(RKV_INVALID_ARGUMENT);
     }
