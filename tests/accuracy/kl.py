@@ -77,9 +77,8 @@ def measure() -> list[dict]:
             with tqdm(total=tokens * model.config.layers, desc=f"{name} {tokens}") as bar:
                 prompt = model.prefill(ids[:tokens], store, bar.update)
             following = ids[tokens : tokens + STEPS]
-            [full] = forced_logits(model, prompt, [m.full_kv(tokens, STEPS)], following).transpose(
-                1, 0, 2
-            )
+            whole = [m.full_kv(tokens, STEPS)]
+            full = forced_logits(model, prompt, whole, following, STEPS)[:, 0]
             for family, methods in compared(tokens, model.config.head_dim).items():
                 logits = forced_logits(model, prompt, methods, following, STEPS)
                 for column, budget in enumerate(BUDGETS):
