@@ -58,7 +58,7 @@ class PiecewiseStep {
     float* q = nullptr;
     int32_t* list = nullptr;
     rkv::cpu::SelectScratch select;
-    float* logits = nullptr;
+    rkv::cpu::AttendScratch attend;
     rkv::cpu::Partial chunk, sum;
     alignas(64) Times times{};
   };
@@ -68,7 +68,7 @@ class PiecewiseStep {
       worker.q = arena.take<float>(rkv::cpu::query_stride(shape_) * kGroup);
       worker.list = arena.take<int32_t>(session_.memory().selection_capacity);
       worker.select = rkv::cpu::carve_select(arena, shape_, session_.plan().pages);
-      worker.logits = rkv::cpu::carve_logits(arena, shape_);
+      worker.attend = rkv::cpu::carve_attend(arena, shape_);
       worker.chunk = rkv::cpu::carve_partial(arena, shape_);
       worker.sum = rkv::cpu::carve_partial(arena, shape_);
     }
@@ -118,7 +118,7 @@ class PiecewiseStep {
     attend.list = worker.list;
     attend.count = count;
     attend.q = worker.q;
-    rkv::cpu::attend_rows(attend, worker.logits, worker.chunk, worker.sum, target_);
+    rkv::cpu::attend_rows(attend, worker.attend, worker.chunk, worker.sum, target_);
     const double attended = seconds_now();
     rkv::cpu::store_result(shape_, worker.sum, view(out_.data(), kQueryHeads), 0, head, nullptr,
                            target_);

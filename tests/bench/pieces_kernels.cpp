@@ -18,9 +18,8 @@ int64_t timed_select_for_target(const SelectArgs& args, const SelectScratch& scr
   const int64_t pages = (args.live + args.page_size - 1) / args.page_size;
   const double start = rkv_bench::seconds_now();
   choose_channels(args, scratch);
-  for (int32_t g = 0; g < args.shape->group; ++g) {
-    scratch.inv_tau[g] = inverse_temperature(args, scratch, g);
-  }
+  with_element_type(args.shape->kv, [&](auto t) { prefetch_pages<decltype(t)>(args, scratch); });
+  weigh_channels(args, scratch);
   const double channels = rkv_bench::seconds_now();
   with_element_type(args.shape->kv, [&](auto t) { score_pages<decltype(t)>(args, scratch); });
   const double scored = rkv_bench::seconds_now();
