@@ -46,7 +46,8 @@ rkv_status check_buffer(const char* name, const void* data, int64_t have, int64_
 rkv_status Cache::create(const Config& config, const rkv_buffers* buffers,
                          std::unique_ptr<Cache>& out, Failure& failure) {
   if (const char* text = cpu::simd_target_error(); text != nullptr) {
-    return fail(failure, RKV_INVALID_ARGUMENT, "%s", text);
+    return fail(failure, RKV_INVALID_ARGUMENT, "the environment has RKV_SIMD=%.32s: %s",
+                std::getenv("RKV_SIMD"), text);
   }
   Layout layout;
   RKV_TRY(make_layout(config, layout, failure));

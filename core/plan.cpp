@@ -45,7 +45,6 @@ Plan make_plan(const Config& config, const Request& request, int64_t prompt) {
   plan.ratio = l / static_cast<double>(t);
   plan.split = std::min(0.2 + 0.06 * std::log2(plan.ratio), 0.8);
   if (config.prompt_budget > 0) {
-    plan.prompt_budget = config.prompt_budget;
     plan.cap = std::min(length, config.prompt_budget + request.max_new);
   } else {
     const int64_t cap = std::max(snapped_floor(l / std::pow(plan.ratio, plan.split)),
@@ -54,8 +53,8 @@ Plan make_plan(const Config& config, const Request& request, int64_t prompt) {
         std::min(int64_t{config.window} + config.select.sinks + request.max_new, length);
     plan.raised = least > cap;
     plan.cap = std::max(cap, least);
-    plan.prompt_budget = plan.cap - request.max_new;
   }
+  plan.prompt_budget = plan.cap - request.max_new;
   plan.page_size = config.page_size > 0 ? config.page_size : page_size_for(plan.cap, t);
   if (config.channels > 0) {
     plan.channels = config.channels;
