@@ -43,7 +43,7 @@ HWY_INLINE void list_rows(const AttendArgs& args, int64_t chunk, ChunkRows<T>& r
   for (int64_t i = 0; i < rows.count; ++i) rows.at[i] = kv + row_of(args, first + i) * row_size;
   for (int64_t i = 0; i < kRowTile; ++i) rows.at[rows.count + i] = rows.at[rows.count - 1];
   const int64_t second = first + kChunkRows;
-  rows.next_count = HWY_MAX(HWY_MIN(kChunkRows, args.count - second), int64_t{0});
+  rows.next_count = HWY_MAX(HWY_MIN(kChunkRows, args.fetched - second), int64_t{0});
   for (int64_t i = 0; i < rows.next_count; ++i) {
     rows.next[i] = kv + row_of(args, second + i) * row_size;
   }
@@ -151,8 +151,8 @@ HWY_INLINE bool weigh(const AttentionOptions& options, int64_t count, float* log
   return all_finite;
 }
 
-// Weighted sum of V over the chunk for kHeads heads and `channels` channels, kVecs vectors (one that
-// may be partly used, or whole blocks), from `v` behind the start of a row on.
+// Weighted sum of V over the chunk for kHeads heads and `channels` channels, kVecs vectors (one
+// that may be partly used, or whole blocks), from `v` behind the start of a row on.
 template <class T, int kHeads, int kVecs>
 HWY_INLINE void value_tile(const ChunkRows<T>& rows, int64_t v, int64_t channels, bool fetch_next,
                            const float* weights, float* out, int64_t out_stride) {
@@ -170,7 +170,8 @@ HWY_INLINE void value_tile(const ChunkRows<T>& rows, int64_t v, int64_t channels
     if constexpr (kVecs == 1) {
       x[0] = load_n_f32(d, rows.at[r] + v, static_cast<size_t>(channels));
     } else {
-      for (int i = 0; i < kVecs; ++i) x[i] = load_half(d, rows.at[r] + v + i / 2 * 2 * lanes, i % 2);
+      for (int i = 0; i < kVecs; ++i)
+        x[i] = load_half(d, rows.at[r] + v + i / 2 * 2 * lanes, i % 2);
     }
     for (int h = 0; h < kHeads; ++h) {
       const VF w = hn::Set(d, weights[h * kChunkRows + r]);
@@ -226,7 +227,7 @@ HWY_INLINE void value_head_guarded(const ChunkRows<T>& rows, int64_t dim, int64_
 }
 
 template <class T>
-HWY_INLINE bool attend_chunk_typed(const AttendArgs& args, int64_t chunk,
+HWY_INLINE bool attend_chunk_typed(const AttendArgs& args, int64_t chunk, bool cold,
                                    const AttendScratch& scratch, const Partial& out) {
   const Shape& shape = *args.shape;
   const int64_t dim = shape.head_dim;
@@ -234,8 +235,14 @@ HWY_INLINE bool attend_chunk_typed(const AttendArgs& args, int64_t chunk,
   float* logits = scratch.logits;
   ChunkRows<T> rows;
   list_rows(args, chunk, rows);
+  if (cold) {
+    for (int64_t r = 0; r < rows.count; ++r) prefetch_elements(rows.at[r], dim);
+  }
   const float* q = reorder_query<T>(args, scratch.q);
   for (int64_t i = 0; i < rows.count; i += kRowTile) {
+    for (int64_t r = i; cold && r < i + kRowTile; ++r) {
+      prefetch_elements(rows.at[r] + dim, shape.head_dim_v);
+    }
     for (int64_t r = i; r < HWY_MIN(i + kRowTile, rows.next_count); ++r) {
       prefetch_elements(rows.next[r], dim);
     }
@@ -246,8 +253,8 @@ HWY_INLINE bool attend_chunk_typed(const AttendArgs& args, int64_t chunk,
   }
   bool all_finite = true;
   for (int32_t g = 0; g < shape.group; ++g) {
-    all_finite &= weigh(args.options, rows.count, logits + g * kChunkRows, out.top + g,
-                        out.total + g);
+    all_finite &=
+        weigh(args.options, rows.count, logits + g * kChunkRows, out.top + g, out.total + g);
   }
   const int64_t out_stride = value_stride(shape);
   if (all_finite) {

@@ -15,10 +15,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace rkv::cpu::HWY_NAMESPACE {
 
-bool attend_chunk_for_target(const AttendArgs& args, int64_t chunk,
+bool attend_chunk_for_target(const AttendArgs& args, int64_t chunk, bool cold,
                              const AttendScratch& scratch, const Partial& out) {
   return with_element_type(args.shape->kv, [&](auto t) {
-    return attend_chunk_typed<decltype(t)>(args, chunk, scratch, out);
+    return attend_chunk_typed<decltype(t)>(args, chunk, cold, scratch, out);
   });
 }
 
@@ -61,15 +61,10 @@ bool attend_rows_for_target(const AttendArgs& args, const AttendScratch& scratch
   return with_element_type(args.shape->kv, [&](auto t) {
     using T = decltype(t);
     const Shape& shape = *args.shape;
-    const T* kv = kv_row<T>(shape, *args.store, args.head, 0);
-    const int64_t row_size = int64_t{shape.head_dim} + shape.head_dim_v;
-    for (int64_t i = 0; i < HWY_MIN(kChunkRows, args.count); ++i) {
-      prefetch_elements(kv + row_of(args, i) * row_size, row_size);
-    }
     clear_partial(shape, sum);
     bool nonfinite = false;
     for (int64_t c = 0; c * kChunkRows < args.count; ++c) {
-      nonfinite |= attend_chunk_typed<T>(args, c, scratch, c == 0 ? sum : chunk);
+      nonfinite |= attend_chunk_typed<T>(args, c, c == 0, scratch, c == 0 ? sum : chunk);
       if (c > 0) merge_for_target(shape, chunk, sum);
     }
     return nonfinite;
@@ -169,9 +164,9 @@ void load_query(const Shape& shape, const View& q, int64_t row, int32_t head, fl
   HWY_DISPATCH_TABLE(load_query_for_target)[target](shape, q, row, head, out);
 }
 
-bool attend_chunk(const AttendArgs& args, int64_t chunk, const AttendScratch& scratch,
+bool attend_chunk(const AttendArgs& args, int64_t chunk, bool cold, const AttendScratch& scratch,
                   const Partial& out, size_t target) {
-  return HWY_DISPATCH_TABLE(attend_chunk_for_target)[target](args, chunk, scratch, out);
+  return HWY_DISPATCH_TABLE(attend_chunk_for_target)[target](args, chunk, cold, scratch, out);
 }
 
 void merge_partial(const Shape& shape, const Partial& later, const Partial& sum, size_t target) {

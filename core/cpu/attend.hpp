@@ -21,7 +21,8 @@ struct AttendArgs {
   int32_t head = 0;
   const int32_t* list = nullptr;  // ascending rows; null: rows 0 .. count - 1
   int64_t count = 0;
-  const float* q = nullptr;       // [group][query_stride(shape)], zero beyond head_dim
+  int64_t fetched = 0;       // rows [0, fetched) of the list may be brought to the cache early
+  const float* q = nullptr;  // [group][query_stride(shape)], zero beyond head_dim
 };
 
 // A partial result: out = sum exp(x - top) V, not yet divided by total = sum exp(x - top).
@@ -32,7 +33,9 @@ struct Partial {
 };
 
 // Floats from one head's output to the next in scratch memory.
-inline int64_t value_stride(const Shape& shape) { return (shape.head_dim_v + int64_t{15}) / 16 * 16; }
+inline int64_t value_stride(const Shape& shape) {
+  return (shape.head_dim_v + int64_t{15}) / 16 * 16;
+}
 
 // Memory for one chunk at a time.
 struct AttendScratch {
@@ -43,12 +46,14 @@ struct AttendScratch {
 Partial carve_partial(Arena& arena, const Shape& shape);
 AttendScratch carve_attend(Arena& arena, const Shape& shape);
 
-// Row `row`, heads of KV head `head`, as floats: [group][query_stride(shape)], zero beyond head_dim.
+// Row `row`, heads of KV head `head`, as floats: [group][query_stride(shape)], zero
+// beyond head_dim.
 void load_query(const Shape& shape, const View& q, int64_t row, int32_t head, float* out,
                 size_t target);
 
-// Attention over one chunk of the list. Returns whether a logit was not finite.
-bool attend_chunk(const AttendArgs& args, int64_t chunk, const AttendScratch& scratch,
+// Attention over one chunk of the list. cold: the chunk before was not worked on by this thread, so
+// nothing of this one is in the cache. Returns whether a logit was not finite.
+bool attend_chunk(const AttendArgs& args, int64_t chunk, bool cold, const AttendScratch& scratch,
                   const Partial& out, size_t target);
 
 // Adds a later chunk's result to `sum`.

@@ -77,8 +77,7 @@ AttendArgs Decoder::prepare(DecodeTask& task, Mode mode, DecodeRow& row, int32_t
   args.head = head;
   args.q = item.q;
   args.count = row.live;
-  const bool selects =
-      mode != Mode::kAttend && !row.dense && row.top_k < row.live;
+  const bool selects = mode != Mode::kAttend && !row.dense && row.top_k < row.live;
   if (mode != Mode::kAttend && row.append) {
     append_row(shape_, row.store, head, task.k, task.v, row.row, row.live,
                row.dense ? 0 : row.page_size, target_);
@@ -89,6 +88,7 @@ AttendArgs Decoder::prepare(DecodeTask& task, Mode mode, DecodeRow& row, int32_t
   if (mode == Mode::kAttend) {
     args.list = list_line(task, shape_, row, head);
     if (args.list != nullptr) args.count = task.counts[int64_t{row.row} * shape_.kv_heads + head];
+    args.fetched = args.count;
     return args;
   }
   if (selects) {
@@ -109,6 +109,7 @@ AttendArgs Decoder::prepare(DecodeTask& task, Mode mode, DecodeRow& row, int32_t
     args.list = list;
   }
   if (task.indices != nullptr) finish_list(task, shape_, row, head, !selects, args.count);
+  args.fetched = args.count;
   return args;
 }
 
@@ -140,8 +141,8 @@ void Decoder::run_whole(DecodeTask& task, Mode mode) noexcept {
   });
 }
 
-// Fewer (run, KV head) pairs than threads: the n-th rows of all runs together, their selections side
-// by side, then the chunks of their lists.
+// Fewer (run, KV head) pairs than threads: the n-th rows of all runs together, their selections
+// side by side, then the chunks of their lists.
 void Decoder::run_split(DecodeTask& task, Mode mode) noexcept {
   int32_t longest = 0;
   for (int32_t i = 0; i < task.run_count; ++i) longest = std::max(longest, task.runs[i].count);
@@ -164,6 +165,13 @@ void Decoder::run_split(DecodeTask& task, Mode mode) noexcept {
   }
 }
 
+Decoder::SplitItem& Decoder::owner_of(int64_t chunk, int64_t items) noexcept {
+  const auto after =
+      std::upper_bound(items_.begin(), items_.begin() + items, chunk,
+                       [](int64_t c, const SplitItem& item) { return c < item.first_chunk; });
+  return *(after - 1);
+}
+
 void Decoder::attend_split(DecodeTask& task, int64_t items) noexcept {
   int64_t chunks = 0;
   for (int64_t i = 0; i < items; ++i) {
@@ -177,16 +185,21 @@ void Decoder::attend_split(DecodeTask& task, int64_t items) noexcept {
   const auto slots = static_cast<int64_t>(partials_.size());
   for (int64_t first = 0; first < chunks; first += slots) {
     const int64_t count = std::min(slots, chunks - first);
-    pool_->run(count, [&](int64_t i, int thread) {
-      const int64_t chunk = first + i;
-      const auto owner =
-          std::upper_bound(items_.begin(), items_.begin() + items, chunk,
-                           [](int64_t c, const SplitItem& item) { return c < item.first_chunk; }) -
-          1;
-      if (attend_chunk(owner->args, chunk - owner->first_chunk,
-                       workers_[static_cast<size_t>(thread)].attend,
-                       partials_[static_cast<size_t>(i)], target_)) {
-        std::atomic_ref<uint32_t>(owner->row->nonfinite).store(1, std::memory_order_relaxed);
+    // A few chunks in a row per thread, so that each can fetch the next one ahead.
+    const int64_t strip = std::clamp<int64_t>(count / (2 * pool_->threads()), 1, 4);
+    pool_->run((count + strip - 1) / strip, [&](int64_t i, int thread) {
+      const int64_t end = std::min(first + (i + 1) * strip, first + count);
+      const SplitItem* before = nullptr;
+      for (int64_t chunk = first + i * strip; chunk < end; ++chunk) {
+        SplitItem& owner = owner_of(chunk, items);
+        AttendArgs args = owner.args;
+        args.fetched = std::min(args.count, (end - owner.first_chunk) * kChunkRows);
+        if (attend_chunk(args, chunk - owner.first_chunk, &owner != before,
+                         workers_[static_cast<size_t>(thread)].attend,
+                         partials_[static_cast<size_t>(chunk - first)], target_)) {
+          std::atomic_ref<uint32_t>(owner.row->nonfinite).store(1, std::memory_order_relaxed);
+        }
+        before = &owner;
       }
     });
     pool_->run(items, [&](int64_t i, int) {

@@ -58,14 +58,15 @@ class Decoder {
               bool nonfinite) const;
   void run_whole(DecodeTask& task, Mode mode) noexcept;
   void run_split(DecodeTask& task, Mode mode) noexcept;
+  SplitItem& owner_of(int64_t chunk, int64_t items) noexcept;
   void attend_split(DecodeTask& task, int64_t items) noexcept;
 
   Shape shape_;
   Pool* pool_ = nullptr;
   size_t target_ = 0;
-  std::vector<Worker> workers_;     // [threads]
-  std::vector<SplitItem> items_;    // [threads - 1]
-  std::vector<Partial> partials_;   // chunks of split items
+  std::vector<Worker> workers_;    // [threads]
+  std::vector<SplitItem> items_;   // [threads - 1]
+  std::vector<Partial> partials_;  // chunks of split items
 };
 
 }  // namespace rkv::cpu

@@ -23,9 +23,8 @@ int64_t select_typed(const SelectArgs& args, const SelectScratch& scratch, int32
 }
 
 int64_t select_for_target(const SelectArgs& args, const SelectScratch& scratch, int32_t* out) {
-  return with_element_type(args.shape->kv, [&](auto t) {
-    return select_typed<decltype(t)>(args, scratch, out);
-  });
+  return with_element_type(args.shape->kv,
+                           [&](auto t) { return select_typed<decltype(t)>(args, scratch, out); });
 }
 
 }  // namespace rkv::cpu::HWY_NAMESPACE

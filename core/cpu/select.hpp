@@ -34,9 +34,9 @@ struct SelectScratch {
   std::byte* gathered = nullptr;  // [r][kTailPages] chosen channels of the pages outside the blocks
   float* scores = nullptr;        // [group][score_stride]
   int64_t score_stride = 0;
-  uint32_t* keys = nullptr;       // [pages] what ranks a page
+  uint32_t* keys = nullptr;  // [pages] what ranks a page
   uint32_t* forced_keys = nullptr;
-  int32_t* pages = nullptr;       // [pages] chosen pages, ascending
+  int32_t* pages = nullptr;  // [pages] chosen pages, ascending
 };
 
 // max_pages 0: nothing is ever selected.

@@ -1,4 +1,5 @@
-// From page scores to rows, steps 4 and 5 of stage 2, for one SIMD target. Included once per target.
+// From page scores to rows, steps 4 and 5 of stage 2, for one SIMD target. Included once per
+// target.
 #if defined(RKV_CORE_CPU_SELECT_RANK_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RKV_CORE_CPU_SELECT_RANK_INL_HPP_
 #undef RKV_CORE_CPU_SELECT_RANK_INL_HPP_
@@ -48,11 +49,10 @@ HWY_NOINLINE float exponentiate(const SelectArgs& args, int64_t pages, float* sc
   scores[pages - 1] = last_weight;
   const int64_t last_tokens = args.live - (pages - 1) * args.page_size;
   const float before = hn::ReduceSum(d, sum);
-  const float total =
-      args.options->page_softmax
-          ? before + last_weight
-          : before * static_cast<float>(args.page_size) +
-                last_weight * static_cast<float>(last_tokens);
+  const float total = args.options->page_softmax
+                          ? before + last_weight
+                          : before * static_cast<float>(args.page_size) +
+                                last_weight * static_cast<float>(last_tokens);
   return 1.0F / total;
 }
 
@@ -88,7 +88,7 @@ HWY_NOINLINE void rank_pages(const SelectArgs& args, const SelectScratch& s, int
 // The `count` best pages, forced ones first, ascending, to s.pages; returns the keys that ranked
 // them. Pages [0, sink_end) and [recent_begin, pages) are forced.
 HWY_NOINLINE const uint32_t* choose_pages(const SelectScratch& s, int64_t pages, int64_t count,
-                                        int64_t sink_end, int64_t recent_begin) {
+                                          int64_t sink_end, int64_t recent_begin) {
   const uint32_t* keys = s.keys;
   recent_begin = HWY_MAX(recent_begin, sink_end);
   const int64_t forced = sink_end + pages - recent_begin;
@@ -111,7 +111,7 @@ HWY_NOINLINE const uint32_t* choose_pages(const SelectScratch& s, int64_t pages,
 
 // Step 5: the rows of the best pages.
 HWY_NOINLINE int64_t choose_rows(const SelectArgs& args, const SelectScratch& s, int64_t pages,
-                               int32_t* out) {
+                                 int32_t* out) {
   const int64_t size = args.page_size;
   const int64_t sinks = HWY_MIN(args.options->sinks, args.live);
   const int64_t recent = HWY_MIN(args.options->recent, args.live);

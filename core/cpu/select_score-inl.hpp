@@ -17,8 +17,8 @@ namespace rkv::cpu::HWY_NAMESPACE {
 
 using I32 = hn::ScalableTag<int32_t>;
 
-// The indices of the k largest of n keys, ascending; of equal ones the lower indices. `out` has room
-// for one vector more.
+// The indices of the k largest of n keys, ascending; of equal ones the lower indices. `out` has
+// room for one vector more.
 HWY_NOINLINE void take_best(const uint32_t* keys, int64_t n, int64_t k, int32_t* out) {
   const U32 d;
   const I32 di;
@@ -117,12 +117,12 @@ HWY_NOINLINE void weigh_channels(const SelectArgs& args, const SelectScratch& s)
 
 // Scores of kVecs vectors of pages for kHeads heads: the sum over the chosen channels in ascending
 // order, one fused multiply-add each, whatever holds the pages, so equal pages have equal scores.
-// Channel i of the pages lies at base + (rows == null ? i : rows[i]) * width. `next`, where given, is
-// the block to come: its rows are fetched meanwhile.
+// Channel i of the pages lies at base + (rows == null ? i : rows[i]) * width. `next`, where given,
+// is the block to come: its rows are fetched meanwhile.
 template <class T, int kHeads, int kVecs>
 HWY_NOINLINE void score_tile(const SelectArgs& args, const SelectScratch& s, const T* base,
-                           const int32_t* rows, int64_t width, const T* next, int32_t g,
-                           float* scores) {
+                             const int32_t* rows, int64_t width, const T* next, int32_t g,
+                             float* scores) {
   const F32 d;
   constexpr int64_t kLanes = hn::MaxLanes(F32());
   constexpr int kPaired = kVecs / 2 * 2;
@@ -165,8 +165,8 @@ inline constexpr int kTailVecs = kTailPages / HWY_MIN(kTailPages, hn::MaxLanes(F
 // `count` pages, a multiple of kTailPages, of one block, or of the gathered ones.
 template <class T>
 HWY_NOINLINE void score_block(const SelectArgs& args, const SelectScratch& s, const T* base,
-                            const int32_t* rows, int64_t width, int64_t count, const T* next,
-                            float* scores) {
+                              const int32_t* rows, int64_t width, int64_t count, const T* next,
+                              float* scores) {
   for_head_tiles(args.shape->group, [&]<int kHeads>(int32_t g) HWY_ATTR {
     const T* ahead = g == 0 ? next : nullptr;
     if constexpr (kTailVecs == 1) {
@@ -185,11 +185,11 @@ HWY_NOINLINE void score_block(const SelectArgs& args, const SelectScratch& s, co
   });
 }
 
-// Pages outside the blocks: the tail's, or made from K here, and the partial one. At most kTailPages
-// of them; their chosen channels are brought into the layout of a block.
+// Pages outside the blocks: the tail's, or made from K here, and the partial one. At most
+// kTailPages of them; their chosen channels are brought into the layout of a block.
 template <class T>
 HWY_NOINLINE void score_loose(const SelectArgs& args, const SelectScratch& s, int64_t first,
-                            float* scores) {
+                              float* scores) {
   const int64_t dim = args.shape->head_dim;
   const int64_t stride = dim + args.shape->head_dim_v;
   T* gathered = reinterpret_cast<T*>(s.gathered);

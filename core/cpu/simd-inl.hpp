@@ -34,9 +34,9 @@ HWY_INLINE VF promote_bits(F32 d, hn::Vec<hn::Rebind<uint16_t, F32>> bits) {
     // The exponent's bias goes from 15 to 127; exact, subnormals included.
     const VF scaled = hn::Mul(hn::BitCast(d, shifted), hn::Set(d, 0x1p112F));
     const auto special = hn::Ge(scaled, hn::Set(d, 65536.0F));
-    const auto fixed = hn::IfThenElse(hn::RebindMask(du, special),
-                                      hn::Or(shifted, hn::Set(du, 0x7F800000U)),
-                                      hn::BitCast(du, scaled));
+    const auto fixed =
+        hn::IfThenElse(hn::RebindMask(du, special), hn::Or(shifted, hn::Set(du, 0x7F800000U)),
+                       hn::BitCast(du, scaled));
     return hn::BitCast(d, hn::Or(fixed, hn::ShiftLeft<16>(hn::And(wide, hn::Set(du, 0x8000U)))));
   }
 #endif
@@ -128,8 +128,8 @@ HWY_INLINE VF exp_f32(F32 d, VF x) {
   p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1F));
   p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1F));
   p = hn::MulAdd(p, hn::Mul(r, r), hn::Add(r, hn::Set(d, 1.0F)));
-  const auto pow2 = hn::BitCast(
-      d, hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127))));
+  const auto pow2 =
+      hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127))));
   return hn::IfThenZeroElse(tiny, hn::Mul(p, pow2));
 }
 
@@ -161,10 +161,10 @@ HWY_INLINE void reduce_four(F32 d, VF a, VF b, VF c, VF e, float* out) {
 #else
   // Within each 128-bit block: [a0+a2, b0+b2, a1+a3, b1+b3], the same of c and e, then all four.
   const hn::RepartitionToWide<hn::RebindToUnsigned<F32>> d64;
-  const auto ab = hn::BitCast(
-      d64, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
-  const auto ce = hn::BitCast(
-      d64, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
+  const auto ab =
+      hn::BitCast(d64, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  const auto ce =
+      hn::BitCast(d64, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
   const VF sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, ab, ce)),
                           hn::BitCast(d, hn::InterleaveUpper(d64, ab, ce)));
   if constexpr (hn::MaxLanes(d) == 4) {
@@ -197,8 +197,12 @@ HWY_INLINE void for_head_tiles(int32_t group, const Body& body) {
   for (; g + kTileHeads <= group; g += kTileHeads) body.template operator()<kTileHeads>(g);
   switch (group - g) {
     case 1: body.template operator()<1>(g); break;
-    case 2: if constexpr (kTileHeads > 2) body.template operator()<2>(g); break;
-    case 3: if constexpr (kTileHeads > 3) body.template operator()<3>(g); break;
+    case 2:
+      if constexpr (kTileHeads > 2) body.template operator()<2>(g);
+      break;
+    case 3:
+      if constexpr (kTileHeads > 3) body.template operator()<3>(g);
+      break;
     default: break;
   }
 }

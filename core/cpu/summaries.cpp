@@ -102,8 +102,8 @@ HWY_EXPORT(append_for_target);
 
 void build_pages(const Shape& shape, const LayerStore& store, int32_t head, int64_t page_size,
                  int64_t first_page, int64_t end_page, int64_t flushed, size_t target) {
-  HWY_DISPATCH_TABLE(build_for_target)[target](shape, store, head, page_size, first_page, end_page,
-                                               flushed);
+  HWY_DISPATCH_TABLE(build_for_target)
+  [target](shape, store, head, page_size, first_page, end_page, flushed);
 }
 
 void append_row(const Shape& shape, const LayerStore& store, int32_t head, const View& k,

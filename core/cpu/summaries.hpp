@@ -39,8 +39,8 @@ T* tail_page(const Shape& shape, const LayerStore& store, int32_t head, int64_t 
 void build_pages(const Shape& shape, const LayerStore& store, int32_t head, int64_t page_size,
                  int64_t first_page, int64_t end_page, int64_t flushed, size_t target);
 
-// Writes row `row` of the call's K and V as live row `live - 1` of one KV head. Where it completes a
-// page, its summary too. page_size 0: no summaries.
+// Writes row `row` of the call's K and V as live row `live - 1` of one KV head. Where it completes
+// a page, its summary too. page_size 0: no summaries.
 void append_row(const Shape& shape, const LayerStore& store, int32_t head, const View& k,
                 const View& v, int64_t row, int64_t live, int64_t page_size, size_t target);
 

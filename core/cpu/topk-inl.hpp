@@ -146,8 +146,8 @@ HWY_INLINE Cut bisect_keys(const uint32_t* keys, int64_t n, int64_t k) {
   return {low, above};
 }
 
-// Fixes the cut's bits from the top, 11 + 11 + 10 of them, by a histogram each, until few keys share
-// the bits fixed so far.
+// Fixes the cut's bits from the top, 11 + 11 + 10 of them, by a histogram each, until few keys
+// share the bits fixed so far.
 HWY_INLINE Cut narrow_keys(const uint32_t* keys, int64_t n, int64_t k) {
   constexpr int64_t kFew = 2048;
   constexpr int kBins = 2048;

@@ -48,7 +48,7 @@ Outcome attend(const rkv::Shape& shape, const TestStore& store, int32_t head, St
   args.options = options;
   args.head = head;
   args.list = list != nullptr ? list->data() : nullptr;
-  args.count = count;
+  args.count = args.fetched = count;
   args.q = queries;
   Outcome result;
   result.nonfinite = rkv::cpu::attend_rows(args, scratch, chunk, sum, target);
@@ -89,8 +89,8 @@ void expect_close(const rkv::Shape& shape, const TestStore& store, int32_t head,
       ASSERT_NEAR(got.lse[g], want.lse, 2e-5 * std::max(1.0, std::fabs(want.lse)));
     }
     for (int64_t d = 0; d < shape.head_dim_v; ++d) {
-      const double tolerance = 5e-5 * std::max(1.0, std::fabs(want.out[d])) +
-                               step * std::fabs(want.out[d]);
+      const double tolerance =
+          5e-5 * std::max(1.0, std::fabs(want.out[d])) + step * std::fabs(want.out[d]);
       ASSERT_NEAR(got.out[g * shape.head_dim_v + d], want.out[d], tolerance)
           << "head " << g << " channel " << d << " D " << shape.head_dim << " rows " << rows.size();
     }
@@ -127,9 +127,9 @@ TEST_P(AttendTest, RandomShapes) {
     if (i % 3 == 0) options.softcap = 5.0F;
     const auto head = static_cast<int32_t>(i % 2);
     if (i % 7 == 0) {
-      ASSERT_NO_FATAL_FAILURE(expect_close(
-          shape, store, head, q, all_rows(live), options,
-          attend(shape, store, head, q, nullptr, live, options, target(), i % 3 + 1)));
+      ASSERT_NO_FATAL_FAILURE(
+          expect_close(shape, store, head, q, all_rows(live), options,
+                       attend(shape, store, head, q, nullptr, live, options, target(), i % 3 + 1)));
       continue;
     }
     std::vector<int32_t> list;
@@ -165,16 +165,16 @@ TEST_P(AttendTest, NonFiniteLogits) {
           store.set(0, row, 7, bad);
           for (int64_t d = 40; d < 64; ++d) store.set(0, row, d, nan);
         }
-        ASSERT_NO_FATAL_FAILURE(expect_close(
-            shape, store, 0, q, all_rows(live), options,
-            attend(shape, store, 0, q, nullptr, live, options, target())));
+        ASSERT_NO_FATAL_FAILURE(
+            expect_close(shape, store, 0, q, all_rows(live), options,
+                         attend(shape, store, 0, q, nullptr, live, options, target())));
       }
       // A first chunk without one finite logit, then nothing at all.
       for (int64_t row = 0; row < live; ++row) {
         if (row == 64) {
-          ASSERT_NO_FATAL_FAILURE(expect_close(
-              shape, store, 0, q, all_rows(live), options,
-              attend(shape, store, 0, q, nullptr, live, options, target())));
+          ASSERT_NO_FATAL_FAILURE(
+              expect_close(shape, store, 0, q, all_rows(live), options,
+                           attend(shape, store, 0, q, nullptr, live, options, target())));
         }
         store.set(0, row, 0, nan);
       }
@@ -246,10 +246,11 @@ TEST_P(AttendTest, ChunksMergeToTheSameBits) {
   args.shape = &shape;
   args.store = &store.get();
   args.options.scale = 0.3F;
-  args.count = live;
+  args.count = args.fetched = live;
   args.q = queries;
   EXPECT_TRUE(rkv::cpu::attend_rows(args, scratch, parts[6], parts[7], target()));
-  for (int64_t c = 5; c >= 0; --c) rkv::cpu::attend_chunk(args, c, scratch, parts[c], target());
+  for (int64_t c = 5; c >= 0; --c)
+    rkv::cpu::attend_chunk(args, c, c % 2 == 0, scratch, parts[c], target());
   for (int64_t c = 1; c < 6; ++c) rkv::cpu::merge_partial(shape, parts[c], parts[0], target());
   for (int64_t g = 0; g < 7; ++g) {
     EXPECT_EQ(parts[0].top[g], parts[7].top[g]);

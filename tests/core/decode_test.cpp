@@ -16,7 +16,9 @@ struct Sizes {
   rkv::Shape shape;
   int64_t page_size = 3, channels = 1, top_k = 1, prompt = 1, max_new = 40;
   bool dense = false;
-  int64_t capacity() const { return dense ? prompt + max_new : (top_k / page_size + 1) * page_size; }
+  int64_t capacity() const {
+    return dense ? prompt + max_new : (top_k / page_size + 1) * page_size;
+  }
 };
 
 struct Backend {
@@ -44,8 +46,8 @@ class Layer {
       : sizes_(sizes), lengths_(static_cast<size_t>(sequences), sizes.prompt) {
     Random random(seed);
     for (int s = 0; s < sequences; ++s) {
-      stores_.push_back(std::make_unique<TestStore>(sizes.shape, sizes.prompt + sizes.max_new,
-                                                    sizes.page_size));
+      stores_.push_back(
+          std::make_unique<TestStore>(sizes.shape, sizes.prompt + sizes.max_new, sizes.page_size));
       stores_.back()->randomise(random, sizes.prompt);
       if (!sizes.dense) stores_.back()->summarise(sizes.prompt, target);
     }
@@ -65,12 +67,16 @@ class Layer {
     const rkv::Shape& shape = sizes_.shape;
     const int64_t gap = total % 2 + 1;
     auto call = std::make_unique<Call>(
-        Call{{}, {},
+        Call{{},
+             {},
              Strided(shape.query, total, shape.q_heads, shape.head_dim, gap),
              Strided(shape.kv, total, shape.kv_heads, shape.head_dim, gap),
              Strided(shape.kv, total, shape.kv_heads, shape.head_dim_v),
              Strided(shape.query, total, shape.q_heads, shape.head_dim_v, gap),
-             {}, {}, {}, {}});
+             {},
+             {},
+             {},
+             {}});
     call->q.randomise(random, 1.5);
     call->k.randomise(random);
     call->v.randomise(random);
@@ -122,7 +128,8 @@ class Layer {
       ASSERT_TRUE(stores_[s]->intact());
       const rkv::Shape& shape = sizes_.shape;
       for (int64_t h = 0; h < shape.kv_heads; ++h) {
-        ASSERT_EQ(stores_[s]->keys(h, lengths_[s]).data, other.stores_[s]->keys(h, lengths_[s]).data);
+        ASSERT_EQ(stores_[s]->keys(h, lengths_[s]).data,
+                  other.stores_[s]->keys(h, lengths_[s]).data);
         ASSERT_EQ(stores_[s]->values(h, lengths_[s]).data,
                   other.stores_[s]->values(h, lengths_[s]).data);
         if (sizes_.dense) continue;

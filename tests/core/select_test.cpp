@@ -50,8 +50,8 @@ std::vector<int32_t> select(const Case& c, const TestStore& store, int32_t head,
   args.top_k = c.top_k;
   args.tail_is_current = c.tail_is_current;
   args.q = q_floats;
-  std::vector<int32_t> out(static_cast<size_t>((c.top_k + c.page_size - 1) / c.page_size *
-                                               c.page_size + 1), -7);
+  std::vector<int32_t> out(
+      static_cast<size_t>((c.top_k + c.page_size - 1) / c.page_size * c.page_size + 1), -7);
   const int64_t n = rkv::cpu::select_rows(args, scratch, out.data(), target);
   EXPECT_TRUE(memory.intact() && q_memory.intact());
   EXPECT_LT(n, static_cast<int64_t>(out.size()));
@@ -115,8 +115,8 @@ void expect_selection(const Case& c, const TestStore& store, int32_t head, const
     for (const int64_t row : *a) {
       if (b->count(row) != 0) continue;
       ASSERT_NEAR(want.rank[row / c.page_size], cut, tolerance)
-          << "row " << row << " G " << q.count << " D " << q.width << " P " << c.page_size
-          << " r " << c.channels << " k " << c.top_k << " live " << c.live;
+          << "row " << row << " G " << q.count << " D " << q.width << " P " << c.page_size << " r "
+          << c.channels << " k " << c.top_k << " live " << c.live;
     }
   }
 }

@@ -84,9 +84,11 @@ class TestStore {
         page_size_(page_size),
         blocks_((rows / page_size + rkv::kPageBlock) / rkv::kPageBlock),
         kv_(shape.kv_heads * rows * (shape.head_dim + shape.head_dim_v) *
-                rkv::dtype_bytes(shape.kv), 64),
+                rkv::dtype_bytes(shape.kv),
+            64),
         pages_(shape.kv_heads * blocks_ * 2 * shape.head_dim * rkv::kPageBlock *
-                   rkv::dtype_bytes(shape.kv), 64),
+                   rkv::dtype_bytes(shape.kv),
+               64),
         tail_(shape.kv_heads * rkv::kTailPages * 2 * shape.head_dim * rkv::dtype_bytes(shape.kv),
               64) {
     store_.kv = reinterpret_cast<std::byte*>(kv_.data());
@@ -103,7 +105,8 @@ class TestStore {
   }
   double get(int64_t head, int64_t row, int64_t channel) const {
     const int64_t width = shape_.head_dim + shape_.head_dim_v;
-    return load_element(type(), store_.kv + ((head * store_.rows + row) * width + channel) * size());
+    return load_element(type(),
+                        store_.kv + ((head * store_.rows + row) * width + channel) * size());
   }
   void randomise(Random& random, int64_t rows, double sigma = 1) {
     for (int64_t h = 0; h < shape_.kv_heads; ++h) {
@@ -121,7 +124,9 @@ class TestStore {
                             rkv::flushed_pages(rows, page_size_), target);
     }
   }
-  rkv_ref::Rows keys(int64_t head, int64_t rows) const { return part(head, rows, 0, shape_.head_dim); }
+  rkv_ref::Rows keys(int64_t head, int64_t rows) const {
+    return part(head, rows, 0, shape_.head_dim);
+  }
   rkv_ref::Rows values(int64_t head, int64_t rows) const {
     return part(head, rows, shape_.head_dim, shape_.head_dim_v);
   }
@@ -131,7 +136,9 @@ class TestStore {
     const std::byte* p = nullptr;
     if (page < rkv::flushed_pages(live, page_size_)) {
       p = store_.pages + ((((head * blocks_ + page / rkv::kPageBlock) * 2 + side) * dim + channel) *
-                              rkv::kPageBlock + page % rkv::kPageBlock) * size();
+                              rkv::kPageBlock +
+                          page % rkv::kPageBlock) *
+                             size();
     } else {
       p = store_.tail +
           (((head * rkv::kTailPages + page % rkv::kTailPages) * 2 + side) * dim + channel) * size();

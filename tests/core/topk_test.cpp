@@ -21,8 +21,8 @@ void expect_cut(const std::vector<uint32_t>& keys, int64_t k) {
   std::vector<uint32_t> sorted = keys;
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   const uint32_t key = sorted[k - 1];
-  const int64_t above = std::lower_bound(sorted.begin(), sorted.end(), key, std::greater<>()) -
-                        sorted.begin();
+  const int64_t above =
+      std::lower_bound(sorted.begin(), sorted.end(), key, std::greater<>()) - sorted.begin();
   const Cut cut = find_cut(keys.data(), static_cast<int64_t>(keys.size()), k);
   ASSERT_EQ(cut.key, key) << "n " << keys.size() << " k " << k;
   ASSERT_EQ(cut.above, above) << "n " << keys.size() << " k " << k;
@@ -44,7 +44,8 @@ std::vector<uint32_t> random_keys(std::mt19937& rng, int64_t n, uint32_t base, u
 
 TEST(OrderedKey, IsMonotone) {
   const float inf = std::numeric_limits<float>::infinity();
-  const std::vector<float> ascending = {-inf, -3e38F, -1.0F, -1e-40F, 0.0F, 1e-40F, 1.0F, 3e38F, inf};
+  const std::vector<float> ascending = {-inf,   -3e38F, -1.0F, -1e-40F, 0.0F,
+                                        1e-40F, 1.0F,   3e38F, inf};
   for (size_t i = 1; i < ascending.size(); ++i) {
     EXPECT_LT(ordered_key(ascending[i - 1]), ordered_key(ascending[i]));
   }
@@ -113,7 +114,8 @@ TEST(FindCut, SixteenMillion) {
   const uint32_t key = sorted[k - 1];
   const Cut cut = find_cut(keys.data(), static_cast<int64_t>(keys.size()), k);
   EXPECT_EQ(cut.key, key);
-  EXPECT_EQ(cut.above, std::count_if(keys.begin(), keys.end(), [&](uint32_t x) { return x > key; }));
+  EXPECT_EQ(cut.above,
+            std::count_if(keys.begin(), keys.end(), [&](uint32_t x) { return x > key; }));
 }
 
 }  // namespace
