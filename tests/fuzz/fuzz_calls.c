@@ -78,7 +78,7 @@ static void do_prefill(input* in) {
   unsigned wrong_shape = args.prompt_tokens != S ? MAY(RKV_INVALID_ARGUMENT) : 0;
   int certain = 1;
   unsigned may = model_prefill(&m, &args, end - start, &certain, 0);
-  const int last = args.prompt_tokens != 0 && args.start == args.prompt_tokens - (end - start);
+  const int last = args.prompt_tokens > 0 && args.start == args.prompt_tokens - (end - start);
   if (wrong_shape && last && !may) may = wrong_shape | (certain ? 0 : MAY(RKV_OUT_OF_CAPACITY));
   const rkv_status got = rkv_prefill(r.cache, &args, NULL, &r.err);
   if (expect(may, certain, got, "prefill")) model_prefill(&m, &args, end - start, &certain, 1);

@@ -129,7 +129,7 @@ static inline unsigned model_rows(model* m, const rkv_decode_args* a, int append
     if (!appends && position >= length) may |= MAY(RKV_BAD_STATE);
     if (appends && position > length) may |= MAY(RKV_BAD_STATE);
     if (appends && position >= s->prompt + s->max_new) may |= MAY(RKV_OUT_OF_CAPACITY);
-    if (appends) length = position + 1;
+    if (appends && position < INT64_MAX) length = position + 1;
   }
   for (int32_t i = 0; apply && !may && appends && i < a->rows; ++i) {
     if (a->seq[i] == -1) continue;
