@@ -137,7 +137,7 @@ def picture(results: list[Result], fact: range, path: Path) -> None:
     axes[0][1].set_title("attended to while the answer begins (share of the KV heads)")
     for axis in axes[-1]:
         axis.set_xlabel("position in the prompt (tokens)" + ("; red: the fact" if fact else ""))
-    axes[0][0].text(0, -0.5, "layer", ha="right", va="bottom", fontsize=8)
+    axes[0][0].annotate("layer", (0, 1), (-8, 8), "axes fraction", "offset points", ha="right")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     plt.close(figure)

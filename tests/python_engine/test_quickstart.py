@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,22 @@ def test_kl_orders_the_methods(quick: dict[str, dict]) -> None:
     [exact] = [row["kl"] for name, row in quick.items() if name.startswith("exact top-k")]
     assert 0 < small < smaller < recent
     assert 0 < exact < smaller
+
+
+def test_chat_answers_each_question() -> None:
+    """The end of the input ends the chat; every question has a table of its own."""
+    run = subprocess.run(
+        [sys.executable, EXAMPLES / "quickstart.py", "--quick", "--chat", "--budget", "256"],
+        input="What is the number on the sluice key?\n\nWho is the keeper of the mill?\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=500,
+    )
+    answers = re.findall(r"^(full KV|RocketKV t=256|SnapKV t=256)  +(.*?)  ", run.stdout, re.M)
+    assert [method for method, _ in answers] == ["full KV", "RocketKV t=256", "SnapKV t=256"] * 2
+    assert "27590" in answers[0][1] and answers[1][1] == answers[0][1]
+    assert "27590" not in answers[3][1]
 
 
 @pytest.mark.parametrize("depth", [0.0, 0.3, 1.0])
