@@ -12,6 +12,11 @@ namespace {
 // Chunks per thread between two merges of a split call: enough that the fork-joins do not show.
 constexpr int64_t kChunksPerThread = 16;
 
+// KV heads of one row run side by side.
+void flag_nonfinite(DecodeRow& row) {
+  std::atomic_ref<uint32_t>(row.nonfinite).store(1, std::memory_order_relaxed);
+}
+
 int32_t* list_line(const DecodeTask& task, const Shape& shape, const DecodeRow& row, int32_t head) {
   if (task.indices == nullptr) return nullptr;
   return task.indices + (int64_t{row.row} * shape.kv_heads + head) * task.capacity;
@@ -105,7 +110,9 @@ AttendArgs Decoder::prepare(DecodeTask& task, Mode mode, DecodeRow& row, int32_t
     select.tail_is_current = row.append;
     select.q = item.q;
     int32_t* list = task.indices != nullptr ? list_line(task, shape_, row, head) : item.list;
-    args.count = select_rows(select, worker.select, list, target_);
+    bool nonfinite = false;
+    args.count = select_rows(select, worker.select, list, &nonfinite, target_);
+    if (nonfinite) flag_nonfinite(row);
     args.list = list;
   }
   if (task.indices != nullptr) finish_list(task, shape_, row, head, !selects, args.count);
@@ -115,9 +122,7 @@ AttendArgs Decoder::prepare(DecodeTask& task, Mode mode, DecodeRow& row, int32_t
 
 void Decoder::finish(const DecodeTask& task, const AttendArgs& args, DecodeRow& row,
                      const Partial& sum, bool nonfinite) const {
-  if (nonfinite) {
-    std::atomic_ref<uint32_t>(row.nonfinite).store(1, std::memory_order_relaxed);
-  }
+  if (nonfinite) flag_nonfinite(row);
   store_result(shape_, sum, task.out, row.row, args.head, task.lse, target_);
 }
 
@@ -197,7 +202,7 @@ void Decoder::attend_split(DecodeTask& task, int64_t items) noexcept {
         if (attend_chunk(args, chunk - owner.first_chunk, &owner != before,
                          workers_[static_cast<size_t>(thread)].attend,
                          partials_[static_cast<size_t>(chunk - first)], target_)) {
-          std::atomic_ref<uint32_t>(owner.row->nonfinite).store(1, std::memory_order_relaxed);
+          flag_nonfinite(*owner.row);
         }
         before = &owner;
       }

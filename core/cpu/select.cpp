@@ -12,19 +12,25 @@ HWY_BEFORE_NAMESPACE();
 namespace rkv::cpu::HWY_NAMESPACE {
 
 template <class T>
-int64_t select_typed(const SelectArgs& args, const SelectScratch& scratch, int32_t* out) {
+int64_t select_typed(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
+                     bool* nonfinite) {
   const int64_t pages = (args.live + args.page_size - 1) / args.page_size;
   choose_channels(args, scratch);
   prefetch_pages<T>(args, scratch);
   weigh_channels(args, scratch);
   score_pages<T>(args, scratch);
+  for (int32_t g = 0; g < args.shape->group; ++g) {
+    *nonfinite |= any_nonfinite(scratch.scores + g * scratch.score_stride, pages);
+  }
   rank_pages(args, scratch, pages);
   return choose_rows(args, scratch, pages, out);
 }
 
-int64_t select_for_target(const SelectArgs& args, const SelectScratch& scratch, int32_t* out) {
-  return with_element_type(args.shape->kv,
-                           [&](auto t) { return select_typed<decltype(t)>(args, scratch, out); });
+int64_t select_for_target(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
+                          bool* nonfinite) {
+  return with_element_type(args.shape->kv, [&](auto t) {
+    return select_typed<decltype(t)>(args, scratch, out, nonfinite);
+  });
 }
 
 }  // namespace rkv::cpu::HWY_NAMESPACE
@@ -58,8 +64,8 @@ SelectScratch carve_select(Arena& arena, const Shape& shape, int64_t max_pages) 
 }
 
 int64_t select_rows(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
-                    size_t target) {
-  return HWY_DISPATCH_TABLE(select_for_target)[target](args, scratch, out);
+                    bool* nonfinite, size_t target) {
+  return HWY_DISPATCH_TABLE(select_for_target)[target](args, scratch, out, nonfinite);
 }
 
 }  // namespace rkv::cpu

@@ -42,8 +42,9 @@ struct SelectScratch {
 // max_pages 0: nothing is ever selected.
 SelectScratch carve_select(Arena& arena, const Shape& shape, int64_t max_pages);
 
-// Ascending live rows to `out`, at most top_k rounded up to pages; returns how many.
+// Ascending live rows to `out`, at most top_k rounded up to pages; returns how many. Sets *nonfinite
+// where a page's score was not finite.
 int64_t select_rows(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
-                    size_t target);
+                    bool* nonfinite, size_t target);
 
 }  // namespace rkv::cpu

@@ -23,6 +23,20 @@ HWY_INLINE VU ordered_keys(F32 d, VF x) {
   return hn::Xor(bits, hn::Or(sign, hn::Set(du, 0x80000000U)));
 }
 
+// Whether a score of pages [0, pages) was not finite: score_tile made those -inf.
+HWY_INLINE bool any_nonfinite(const float* scores, int64_t pages) {
+  const F32 d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  VF low = hn::Inf(d);
+  int64_t p = 0;
+  for (; p + lanes <= pages; p += lanes) low = hn::Min(low, hn::Load(d, scores + p));
+  if (p < pages) {
+    const auto real = hn::FirstN(d, static_cast<size_t>(pages - p));
+    low = hn::Min(low, hn::IfThenElse(real, hn::Load(d, scores + p), hn::Inf(d)));
+  }
+  return hn::ReduceMin(d, low) == -HUGE_VALF;
+}
+
 // Turns one head's scores into exp(score - largest), in place, and returns 1 / the sum over all
 // tokens (over all pages where page_softmax). 0 where no score is finite.
 HWY_NOINLINE float exponentiate(const SelectArgs& args, int64_t pages, float* scores) {

@@ -52,7 +52,8 @@ std::vector<int32_t> select(const Case& c, const TestStore& store, int32_t head,
   args.q = q_floats;
   std::vector<int32_t> out(
       static_cast<size_t>((c.top_k + c.page_size - 1) / c.page_size * c.page_size + 1), -7);
-  const int64_t n = rkv::cpu::select_rows(args, scratch, out.data(), target);
+  bool nonfinite = false;
+  const int64_t n = rkv::cpu::select_rows(args, scratch, out.data(), &nonfinite, target);
   EXPECT_TRUE(memory.intact() && q_memory.intact());
   EXPECT_LT(n, static_cast<int64_t>(out.size()));
   EXPECT_EQ(out.back(), -7);
