@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Installs what librkv is built and tested with.
 #
-#   cmake/deps.sh [--prefix DIR] [GROUP...]      (groups: core test bench python clang; default: core test)
+#   cmake/deps.sh [--prefix DIR] [GROUP...]      (default: core test)
 #
 #   core    C++ compiler, CMake >= 3.24, Ninja, make, pkg-config, binutils, Highway >= 1.2 (static)
 #   test    GoogleTest, abidiff
 #   bench   Google Benchmark
 #   python  Python >= 3.11 with venv and headers, SWIG >= 4.1 in DIR/venv
-#   clang   clang-format and clang-tidy 19 in DIR/venv
+#   format  clang-format 19 in DIR/venv
+#   tidy    clang-tidy 19 in DIR/venv (119 MB)
 #
 # What is found is used. System packages come from apt (root or sudo); Highway is built into DIR
 # (default: .deps in the repository), which CMakeLists.txt searches by itself. The package sources
@@ -23,9 +24,9 @@ groups=()
 while [ $# -gt 0 ]; do
   case $1 in
     --prefix) prefix=${2:?--prefix needs a folder}; shift ;;
-    core | test | bench | python | clang) groups+=("$1") ;;
-    -h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "deps: unknown group '$1' (core test bench python clang)" >&2; exit 2 ;;
+    core | test | bench | python | format | tidy) groups+=("$1") ;;
+    -h | --help) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "deps: unknown group '$1' (core test bench python format tidy)" >&2; exit 2 ;;
   esac
   shift
 done
@@ -204,9 +205,13 @@ if wants python; then
   if ! venv_has swig -version 'SWIG Version 4'; then pip_install 'swig==4.5.1'; fi
   say "SWIG: found"
 fi
-if wants clang; then
+if wants format; then
   venv
   if ! venv_has clang-format --version 'version 19\.1'; then pip_install 'clang-format==19.1.7'; fi
+  say "clang-format: found"
+fi
+if wants tidy; then
+  venv
   if ! venv_has clang-tidy --version 'version 19\.1'; then pip_install 'clang-tidy==19.1.0.1'; fi
-  say "clang-format, clang-tidy: found"
+  say "clang-tidy: found"
 fi

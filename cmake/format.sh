@@ -3,7 +3,7 @@
 # cmake/format.sh --check  only names the files that would change; exits with 1 if there is any
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-cmake/deps.sh clang >/dev/null
+cmake/deps.sh format >/dev/null
 mapfile -t files < <(git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp')
 if [ "${1:-}" != --check ]; then
   .deps/venv/bin/clang-format -i "${files[@]}"

@@ -3,7 +3,7 @@
 # if it finds anything. Uses the compile commands of the dev preset.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-cmake/deps.sh core test clang >/dev/null
+cmake/deps.sh core test tidy >/dev/null
 [ -e build/dev/compile_commands.json ] || cmake --preset dev >/dev/null
 files=("$@")
 [ ${#files[@]} -gt 0 ] || mapfile -t files < <(git ls-files 'core/*.cpp' 'capi/src/*.c' 'capi/src/*.cpp')

@@ -71,7 +71,7 @@ simd_targets() {
   echo "${all[@]:0:2}"
 }
 
-part deps step cmake/deps.sh core test python clang
+part deps step cmake/deps.sh core test python format
 part format script cmake/format.sh --check
 part build step build release
 part tests cases ctests release
