@@ -47,10 +47,10 @@ rkv_status Cache::audit(const DecodeCall& call, rkv_audit_result& result, Failur
   result.mass_mean = result.mass_min = result.prompt_mass_mean = kNone;
   result.error_mean = result.error_max = kNone;
   if (args.rows == 0) return RKV_OK;
-  RKV_TRY(read_tensor(call.q,
-                      {"args.q", shape.query, "config.query_dtype", args.rows, shape.q_heads,
-                       shape.head_dim},
-                      rows.q, failure));
+  RKV_TRY(read_tensor(
+      call.q,
+      {"args.q", shape.query, "config.query_dtype", args.rows, shape.q_heads, shape.head_dim},
+      rows.q, failure));
   if (call.selection != nullptr) RKV_TRY(check_selection(call, true, rows, failure));
   RKV_TRY(read_rows(call, Access::kExisting, rows, failure));
   if (rows.indices != nullptr) RKV_TRY(check_indices(rows, failure));
@@ -88,9 +88,9 @@ rkv_status Cache::audit(const DecodeCall& call, rkv_audit_result& result, Failur
     for (int64_t head = 0; head < shape.q_heads; ++head) {
       const double all = floats(parts.lse_all)[head], selected = floats(parts.lse_selected)[head];
       const double mass = std::isinf(all) ? 1.0 : std::min(1.0, std::exp(selected - all));
-      tally.add(mass, relative_error(floats(parts.out_selected) + head * shape.head_dim_v,
-                                     floats(parts.out_all) + head * shape.head_dim_v,
-                                     shape.head_dim_v));
+      tally.add(mass,
+                relative_error(floats(parts.out_selected) + head * shape.head_dim_v,
+                               floats(parts.out_all) + head * shape.head_dim_v, shape.head_dim_v));
     }
   }
   result.rows = rows.row_count;

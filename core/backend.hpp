@@ -64,37 +64,37 @@ struct Stage1Options {
 
 // Stage 1 of one layer of one sequence, then the gather of the kept rows and their summaries.
 struct Stage1Task {
-  int64_t prompt = 0;       // S
-  int64_t window = 0;       // w query rows, positions S - w .. S - 1; 0 only where all is kept
-  int64_t keep = 0;         // rows to keep: min(prompt_budget, S); == S keeps everything
+  int64_t prompt = 0;  // S
+  int64_t window = 0;  // w query rows, positions S - w .. S - 1; 0 only where all is kept
+  int64_t keep = 0;    // rows to keep: min(prompt_budget, S); == S keeps everything
   int64_t sinks = 0;
   // Window row i is stored_q row i for i < stored_rows, else q row i - stored_rows.
   View stored_q, q;
   int64_t stored_rows = 0;
-  View k, v;                // [S, kv_heads, D], [S, kv_heads, Dv]
+  View k, v;  // [S, kv_heads, D], [S, kv_heads, Dv]
   Stage1Options options;
   AttentionOptions attention;
-  int64_t page_size = 0;    // 0: no summaries (a dense plan)
+  int64_t page_size = 0;  // 0: no summaries (a dense plan)
   LayerStore store;
-  bool nonfinite = false;   // out: a logit was not finite
+  bool nonfinite = false;  // out: a logit was not finite
 };
 
 struct SelectOptions {
-  bool tokens = false;            // unit: TOKENS instead of PAGES
-  bool page_softmax = false;      // selection_domain PAGES
+  bool tokens = false;        // unit: TOKENS instead of PAGES
+  bool page_softmax = false;  // selection_domain PAGES
   bool sqrt_d_temperature = false;
   int64_t sinks = 0, recent = 0;
 };
 
 // One row of a decode call that is not padding.
 struct DecodeRow {
-  int32_t row = 0;          // index in the call's tensors
-  bool append = false;      // write this row's K and V as live row `live - 1` first
-  bool dense = false;       // nothing is summarised, scored or selected
-  int64_t live = 0;         // rows that it sees, its own included
+  int32_t row = 0;      // index in the call's tensors
+  bool append = false;  // write this row's K and V as live row `live - 1` first
+  bool dense = false;   // nothing is summarised, scored or selected
+  int64_t live = 0;     // rows that it sees, its own included
   int64_t page_size = 0, channels = 0, top_k = 0;
   LayerStore store;
-  uint32_t nonfinite = 0;   // out, set with std::atomic_ref: a logit was not finite
+  uint32_t nonfinite = 0;  // out, set with std::atomic_ref: a logit was not finite
 };
 
 // Rows [first, first + count) of the task belong to one sequence, in order.
@@ -106,10 +106,10 @@ struct DecodeTask {
   DecodeRow* rows = nullptr;
   const DecodeRun* runs = nullptr;
   int32_t run_count = 0, row_count = 0;
-  View q;                   // [rows, q_heads, D]
-  View k, v;                // [rows, kv_heads, D], [rows, kv_heads, Dv]; data null where nothing is appended
-  View out;                 // [rows, q_heads, Dv]; data null: select alone
-  float* lse = nullptr;     // [rows, q_heads] or null
+  View q;     // [rows, q_heads, D]
+  View k, v;  // [rows, kv_heads, D], [rows, kv_heads, Dv]; data null where nothing is appended
+  View out;   // [rows, q_heads, Dv]; data null: select alone
+  float* lse = nullptr;  // [rows, q_heads] or null
   // Live rows, ascending: written by select and decode (padding with -1 up to capacity), read by attend.
   // Null: select's result stays inside (decode), or everything is attended to (attend).
   int32_t* indices = nullptr;  // [rows, kv_heads, capacity]
@@ -126,8 +126,8 @@ struct BackendLimits {
   int32_t max_rows = 1;
   int64_t window = 0;
   int64_t max_prompt = 0;
-  int64_t max_live = 0;             // rows of the largest slot
-  int64_t max_pages = 0;            // pages of the largest slot, the partial one included; 0 = always dense
+  int64_t max_live = 0;   // rows of the largest slot
+  int64_t max_pages = 0;  // pages of the largest slot, the partial one included; 0 = always dense
   int64_t selection_capacity = 0;
   Stage1Options stage1;
 };
@@ -138,9 +138,9 @@ class Backend {
 
   // No call allocates, throws or fails.
   virtual void stage1(Stage1Task& task) noexcept = 0;
-  virtual void select(DecodeTask& task) noexcept = 0;   // append + stage 2
-  virtual void attend(DecodeTask& task) noexcept = 0;   // exact attention; never appends
-  virtual void decode(DecodeTask& task) noexcept = 0;   // append + stage 2 + attention
+  virtual void select(DecodeTask& task) noexcept = 0;  // append + stage 2
+  virtual void attend(DecodeTask& task) noexcept = 0;  // exact attention; never appends
+  virtual void decode(DecodeTask& task) noexcept = 0;  // append + stage 2 + attention
   // Rebuilds the tail after rows were dropped: pages of rows [0, live) that were flushed before but
   // are not at this length. `before` = rows stored until now.
   virtual void rewind(const LayerStore& store, int64_t page_size, int64_t before,

@@ -52,8 +52,8 @@ rkv_status Cache::create(const Config& config, const rkv_buffers* buffers,
   Layout layout;
   RKV_TRY(make_layout(config, layout, failure));
   if (buffers != nullptr) {
-    RKV_TRY(check_buffer("storage", buffers->storage, buffers->storage_bytes,
-                         layout.storage_bytes, failure));
+    RKV_TRY(check_buffer("storage", buffers->storage, buffers->storage_bytes, layout.storage_bytes,
+                         failure));
     RKV_TRY(check_buffer("workspace", buffers->workspace, buffers->workspace_bytes,
                          layout.workspace_bytes, failure));
   }
@@ -117,8 +117,7 @@ rkv_status Cache::check_layer(int32_t layer, Failure& failure) const {
 rkv_status Cache::open(int32_t seq, const rkv_sequence_options& options, Failure& failure) {
   if (seq < 0 || seq >= config_.max_sequences) return check_open(seq, failure);
   if (slot(seq).open) {
-    return fail_value(failure, RKV_BAD_STATE, "seq", seq,
-                      "this sequence is open; close it first");
+    return fail_value(failure, RKV_BAD_STATE, "seq", seq, "this sequence is open; close it first");
   }
   Request request;
   RKV_TRY(read_request(options, config_, request, failure));

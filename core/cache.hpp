@@ -42,7 +42,8 @@ struct Slot {
   bool open = false, planned = false;
   int32_t window_slot = -1, window_layers = 0;  // held while any layer has rows waiting
   int64_t prompt = 0;
-  uint64_t last_call = 0;  // the decode call that last met this slot: finds rows that are not adjacent
+  uint64_t last_call =
+      0;  // the decode call that last met this slot: finds rows that are not adjacent
   Request request;
   Plan plan;
 };
@@ -102,8 +103,7 @@ class Cache {
 
   void drop_rows(int32_t seq, int32_t index, int64_t generated);
   uint8_t* window_marks(int32_t window_slot, int32_t index) {
-    return window_marks_.data() +
-           (int64_t{window_slot} * config_.layers + index) * config_.window;
+    return window_marks_.data() + (int64_t{window_slot} * config_.layers + index) * config_.window;
   }
   const uint8_t* window_marks(int32_t window_slot, int32_t index) const {
     return const_cast<Cache*>(this)->window_marks(window_slot, index);
@@ -147,11 +147,11 @@ class Cache {
   bool owns_buffers_ = false;
   std::unique_ptr<Backend> backend_;
   std::vector<Slot> slots_;
-  std::vector<LayerState> layers_;      // [max_sequences][layers]
-  std::vector<uint8_t> window_marks_;   // [max_prefills][layers][window], 1 = row present
-  std::vector<uint8_t> window_taken_;   // [max_prefills]
-  std::vector<DecodeRow> rows_;         // [max_rows]
-  std::vector<DecodeRun> runs_;         // [max_rows]
+  std::vector<LayerState> layers_;     // [max_sequences][layers]
+  std::vector<uint8_t> window_marks_;  // [max_prefills][layers][window], 1 = row present
+  std::vector<uint8_t> window_taken_;  // [max_prefills]
+  std::vector<DecodeRow> rows_;        // [max_rows]
+  std::vector<DecodeRun> runs_;        // [max_rows]
   uint64_t calls_ = 0;
 };
 

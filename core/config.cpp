@@ -67,8 +67,8 @@ rkv_status read_place(const rkv_cache_config& in, Failure& failure) {
     return fail_value(failure, RKV_INVALID_ARGUMENT, "config.device", in.device,
                       "the CPU is device 0");
   }
-  RKV_TRY(in_range(failure, "config.storage", in.storage, RKV_STORAGE_COMPACT,
-                   RKV_STORAGE_INDEXED));
+  RKV_TRY(
+      in_range(failure, "config.storage", in.storage, RKV_STORAGE_COMPACT, RKV_STORAGE_INDEXED));
   if (in.storage == RKV_STORAGE_INDEXED) {
     return fail_value(failure, RKV_UNSUPPORTED, "config.storage", in.storage,
                       "INDEXED storage is not served yet; COMPACT (0) is");

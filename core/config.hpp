@@ -22,8 +22,8 @@ struct Config {
   Shape shape;
   int32_t layers = 1, max_sequences = 1, max_rows = 1, max_prefills = 1, threads = 1;
   int64_t max_prompt = 0;
-  Request request;                            // the default of every sequence
-  int64_t prompt_budget = 0, top_k = 0;       // overrides; 0 = from the plan
+  Request request;                       // the default of every sequence
+  int64_t prompt_budget = 0, top_k = 0;  // overrides; 0 = from the plan
   int32_t page_size = 0, channels = 0;
   int32_t window = 32;
   Stage1Options stage1;

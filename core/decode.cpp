@@ -15,8 +15,7 @@ rkv_status Cache::check_selection(const DecodeCall& call, bool read, DecodeTask&
     return fail_value(failure, RKV_UNSUPPORTED, "selection.space", selection.space,
                       "SLOT needs INDEXED storage with a block table, which is not served yet");
   }
-  if (selection.space != RKV_SPACE_LIVE_ROW &&
-      (read || selection.space != RKV_SPACE_POSITION)) {
+  if (selection.space != RKV_SPACE_LIVE_ROW && (read || selection.space != RKV_SPACE_POSITION)) {
     return fail_value(failure, RKV_INVALID_ARGUMENT, "selection.space", selection.space,
                       read ? "attention reads LIVE_ROW (0) alone"
                            : "it must be LIVE_ROW (0), POSITION (1) or SLOT (2)");
@@ -76,8 +75,8 @@ rkv_status Cache::read_outputs(Step step, const DecodeCall& call, DecodeTask& ta
   }
   if (step == Step::kSelect) return RKV_OK;
   RKV_TRY(read_tensor(call.out,
-                      {"args.out", shape.query, "config.query_dtype", call.args.rows,
-                       shape.q_heads, shape.head_dim_v, true},
+                      {"args.out", shape.query, "config.query_dtype", call.args.rows, shape.q_heads,
+                       shape.head_dim_v, true},
                       task.out, failure));
   task.lse = call.args.lse;
   return RKV_OK;
@@ -141,8 +140,8 @@ void Cache::to_positions(const DecodeCall& call, const DecodeTask& task) const {
       const int32_t* positions = row.store.positions + head * row.store.kept;
       for (int32_t i = 0; i < selection.counts[line]; ++i) {
         const int64_t live = list[i];
-        list[i] = live < kept ? positions[live]
-                              : static_cast<int32_t>(slot(seq).prompt + live - kept);
+        list[i] =
+            live < kept ? positions[live] : static_cast<int32_t>(slot(seq).prompt + live - kept);
       }
     }
   }
@@ -159,8 +158,8 @@ rkv_status Cache::check_call(const rkv_decode_args& args, Failure& failure) cons
                       "it must be at least 0");
   }
   if (args.rows > config_.max_rows) {
-    return fail_value(failure, RKV_OUT_OF_CAPACITY, "args.rows", args.rows,
-                      "config.max_rows is %d", config_.max_rows);
+    return fail_value(failure, RKV_OUT_OF_CAPACITY, "args.rows", args.rows, "config.max_rows is %d",
+                      config_.max_rows);
   }
   if (args.paging != nullptr) {
     return fail(failure, RKV_UNSUPPORTED,
@@ -174,24 +173,23 @@ rkv_status Cache::decode(Step step, const DecodeCall& call, Failure& failure) {
   const Shape& shape = config_.shape;
   RKV_TRY(check_call(args, failure));
   if (args.rows == 0) return RKV_OK;
-  const Access access = step == Step::kAttend || args.attend_only != 0 ? Access::kExisting
-                                                                       : Access::kAppend;
+  const Access access =
+      step == Step::kAttend || args.attend_only != 0 ? Access::kExisting : Access::kAppend;
   DecodeTask task;
   task.select = config_.select;
   task.attention = config_.attention;
-  RKV_TRY(read_tensor(call.q,
-                      {"args.q", shape.query, "config.query_dtype", args.rows, shape.q_heads,
-                       shape.head_dim},
-                      task.q, failure));
+  RKV_TRY(read_tensor(
+      call.q,
+      {"args.q", shape.query, "config.query_dtype", args.rows, shape.q_heads, shape.head_dim},
+      task.q, failure));
   if (access == Access::kAppend) {
-    RKV_TRY(read_tensor(call.k,
-                        {"args.k", shape.kv, "config.kv_dtype", args.rows, shape.kv_heads,
-                         shape.head_dim},
-                        task.k, failure));
-    RKV_TRY(read_tensor(call.v,
-                        {"args.v", shape.kv, "config.kv_dtype", args.rows, shape.kv_heads,
-                         shape.head_dim_v},
-                        task.v, failure));
+    RKV_TRY(read_tensor(
+        call.k, {"args.k", shape.kv, "config.kv_dtype", args.rows, shape.kv_heads, shape.head_dim},
+        task.k, failure));
+    RKV_TRY(read_tensor(
+        call.v,
+        {"args.v", shape.kv, "config.kv_dtype", args.rows, shape.kv_heads, shape.head_dim_v},
+        task.v, failure));
   }
   RKV_TRY(read_outputs(step, call, task, failure));
   RKV_TRY(read_rows(call, access, task, failure));
@@ -200,15 +198,9 @@ rkv_status Cache::decode(Step step, const DecodeCall& call, Failure& failure) {
   if (access == Access::kAppend) drop_replaced_rows(args, task);
   const bool writes_selection = step != Step::kAttend && call.selection != nullptr;
   switch (step) {
-    case Step::kSelect:
-      backend_->select(task);
-      break;
-    case Step::kAttend:
-      backend_->attend(task);
-      break;
-    case Step::kDecode:
-      backend_->decode(task);
-      break;
+    case Step::kSelect: backend_->select(task); break;
+    case Step::kAttend: backend_->attend(task); break;
+    case Step::kDecode: backend_->decode(task); break;
   }
   clear_padding(call, writes_selection, task);
   finish_rows(args, access, task);

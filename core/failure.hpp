@@ -22,11 +22,11 @@ rkv_status fail_real(Failure& failure, rkv_status status, const char* argument, 
                      const char* need);
 rkv_status fail_null(Failure& failure, const char* argument, const char* need);
 
-#define RKV_TRY(expression)                                            \
-  do {                                                                 \
-    if (const rkv_status status_ = (expression); status_ != RKV_OK) {  \
-      return status_;                                                  \
-    }                                                                  \
+#define RKV_TRY(expression)                                           \
+  do {                                                                \
+    if (const rkv_status status_ = (expression); status_ != RKV_OK) { \
+      return status_;                                                 \
+    }                                                                 \
   } while (false)
 
 }  // namespace rkv

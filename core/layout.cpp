@@ -103,8 +103,8 @@ rkv_status make_layout(const Config& config, Layout& out, Failure& failure) {
       layout.dense_rows = config.max_prompt + config.request.max_new;
       layout.selection = layout.dense_rows;
     }
-    const LayerParts parts = layer_parts(shape, layout.rows_of(config, layer),
-                                         dense ? 0 : layout.capacity.pages);
+    const LayerParts parts =
+        layer_parts(shape, layout.rows_of(config, layer), dense ? 0 : layout.capacity.pages);
     layout.layer_offsets.push_back(static_cast<int64_t>(slot));
     kv += parts.kv;
     summaries += parts.pages + parts.tail;
@@ -112,9 +112,9 @@ rkv_status make_layout(const Config& config, Layout& out, Failure& failure) {
     slot += parts.bytes();
   }
   const Wide window_layer =
-      config.stage1.key_as_query ? 0
-                                 : align(Wide{config.window} * shape.q_heads * shape.head_dim *
-                                         dtype_bytes(shape.query));
+      config.stage1.key_as_query
+          ? 0
+          : align(Wide{config.window} * shape.q_heads * shape.head_dim * dtype_bytes(shape.query));
   const Wide window = Wide{config.max_prefills} * config.layers * window_layer;
   const Wide slots = Wide{config.max_sequences} * slot;
   const Wide storage = slots + window;
@@ -141,8 +141,7 @@ rkv_status make_layout(const Config& config, Layout& out, Failure& failure) {
   layout.table_bytes = layout.storage_bytes - layout.k_bytes - layout.v_bytes -
                        layout.summary_bytes - layout.index_bytes - layout.window_bytes;
   layout.audit_offset = static_cast<int64_t>(align(backend));
-  layout.workspace_bytes =
-      layout.audit_offset + audit_layout(config, layout.selection).bytes;
+  layout.workspace_bytes = layout.audit_offset + audit_layout(config, layout.selection).bytes;
   out = std::move(layout);
   return RKV_OK;
 }

@@ -14,14 +14,14 @@ namespace rkv {
 inline constexpr int64_t kAlignment = 64;
 
 struct Layout {
-  Capacity capacity;        // of an ordinary layer's slot
-  int64_t dense_rows = 0;   // rows of a dense layer's slot; 0 where there is none
-  int64_t selection = 0;    // longest selection over all layers
+  Capacity capacity;       // of an ordinary layer's slot
+  int64_t dense_rows = 0;  // rows of a dense layer's slot; 0 where there is none
+  int64_t selection = 0;   // longest selection over all layers
 
-  int64_t slot_bytes = 0;                // one sequence, all layers
-  std::vector<int64_t> layer_offsets;    // in a slot
+  int64_t slot_bytes = 0;                             // one sequence, all layers
+  std::vector<int64_t> layer_offsets;                 // in a slot
   int64_t window_offset = 0, window_layer_bytes = 0;  // [max_prefills][layers][window][q_heads][D]
-  int64_t audit_offset = 0;              // in the workspace, behind the backend's part
+  int64_t audit_offset = 0;                           // in the workspace, behind the backend's part
 
   int64_t storage_bytes = 0, workspace_bytes = 0;
   int64_t k_bytes = 0, v_bytes = 0, summary_bytes = 0, index_bytes = 0, window_bytes = 0,
@@ -30,8 +30,7 @@ struct Layout {
   int64_t rows_of(const Config& config, int32_t layer) const {
     return config.dense_layer(layer) ? dense_rows : capacity.rows;
   }
-  LayerStore store(const Config& config, std::byte* storage, int32_t sequence,
-                   int32_t layer) const;
+  LayerStore store(const Config& config, std::byte* storage, int32_t sequence, int32_t layer) const;
   std::byte* window_rows(const Config& config, std::byte* storage, int32_t window_slot,
                          int32_t layer) const;
 };

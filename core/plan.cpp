@@ -69,8 +69,8 @@ Plan make_plan(const Config& config, const Request& request, int64_t prompt) {
   plan.rows = std::min(plan.prompt_budget, prompt) + request.max_new;
   plan.dense = plan.top_k >= plan.rows;
   plan.pages = plan.dense ? 0 : divide_up(plan.rows, plan.page_size);
-  plan.storage_ratio = 1.0 / std::pow(plan.ratio, plan.split) +
-                       2.0 / std::pow(plan.ratio, (1.0 + plan.split) / 2.0);
+  plan.storage_ratio =
+      1.0 / std::pow(plan.ratio, plan.split) + 2.0 / std::pow(plan.ratio, (1.0 + plan.split) / 2.0);
   plan.traffic_ratio = 1.0 / plan.ratio;
   return plan;
 }
@@ -114,10 +114,9 @@ Capacity capacity_for_all_prompts(const Config& config) {
     }
   }
   // A selection is k rounded up to pages, or every row of a dense plan (k >= rows).
-  const int64_t largest_page =
-      config.page_size > 0
-          ? config.page_size
-          : page_size_for(capacity.rows, request.token_budget > 0 ? t : 1);
+  const int64_t largest_page = config.page_size > 0
+                                   ? config.page_size
+                                   : page_size_for(capacity.rows, request.token_budget > 0 ? t : 1);
   capacity.selection = std::min(capacity.rows, top_k) + largest_page - 1;
   capacity.selection = std::min(capacity.selection, capacity.rows);
   if (config.top_k >= capacity.rows) capacity.pages = 0;  // every plan is dense

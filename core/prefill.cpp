@@ -13,8 +13,8 @@ struct Cache::Prefill {
   bool has_q = false, last = false;         // last: the call that ends at the prompt's end
   bool scores = false;                      // something has to be evicted by query rows
   int64_t keep = 0;
-  int64_t stored_rows = 0;                  // window rows from earlier calls, right before `start`
-  int64_t window = 0;                       // query rows that will score
+  int64_t stored_rows = 0;  // window rows from earlier calls, right before `start`
+  int64_t window = 0;       // query rows that will score
   Plan plan;
   View q, k, v;
 };
@@ -37,8 +37,7 @@ rkv_status Cache::check_slot_holds(const Plan& plan, const Prefill& prefill,
       return fail(failure, RKV_OUT_OF_CAPACITY,
                   "this prompt's plan needs %lld %s: a slot of this cache holds %lld (raise "
                   "config.max_prompt_tokens, max_new_tokens or token_budget)",
-                  static_cast<long long>(need.need), need.what,
-                  static_cast<long long>(need.have));
+                  static_cast<long long>(need.need), need.what, static_cast<long long>(need.have));
     }
   }
   return RKV_OK;
@@ -55,10 +54,9 @@ rkv_status Cache::check_rows(const PrefillCall& call, Prefill& prefill, Failure&
   prefill.start = start;
   prefill.has_q = call.q != nullptr;
   if (prefill.has_q) {
-    RKV_TRY(read_tensor(call.q,
-                        {"args.q", shape.query, "config.query_dtype", -1, shape.q_heads,
-                         shape.head_dim},
-                        prefill.q, prefill.rows, failure));
+    RKV_TRY(read_tensor(
+        call.q, {"args.q", shape.query, "config.query_dtype", -1, shape.q_heads, shape.head_dim},
+        prefill.q, prefill.rows, failure));
     if (prefill.rows > prompt - start) {
       return fail(failure, RKV_INVALID_ARGUMENT,
                   "args.q has %lld rows from start = %lld: they must end at prompt_tokens = %lld "
@@ -72,19 +70,18 @@ rkv_status Cache::check_rows(const PrefillCall& call, Prefill& prefill, Failure&
     return fail(failure, RKV_INVALID_ARGUMENT,
                 "args.q is NULL: it may be only where the whole prompt is kept (prompt_tokens is "
                 "%lld, prompt_budget %lld) or with key_as_query",
-                static_cast<long long>(prompt),
-                static_cast<long long>(prefill.plan.prompt_budget));
+                static_cast<long long>(prompt), static_cast<long long>(prefill.plan.prompt_budget));
   }
   prefill.last = start + prefill.rows == prompt;
   return RKV_OK;
 }
 
 // The unbroken run of query rows that ends at the prompt's end; or room for rows that wait.
-rkv_status Cache::check_window(const PrefillCall& call, Prefill& prefill,
-                               Failure& failure) const {
+rkv_status Cache::check_window(const PrefillCall& call, Prefill& prefill, Failure& failure) const {
   const Slot& owner = slot(prefill.seq);
   if (!prefill.last) {
-    const bool waits = prefill.scores && prefill.start + prefill.rows > prefill.prompt - config_.window &&
+    const bool waits = prefill.scores &&
+                       prefill.start + prefill.rows > prefill.prompt - config_.window &&
                        prefill.rows > 0;
     if (waits && owner.window_slot < 0 &&
         std::find(window_taken_.begin(), window_taken_.end(), 0) == window_taken_.end()) {
@@ -94,18 +91,17 @@ rkv_status Cache::check_window(const PrefillCall& call, Prefill& prefill,
     return RKV_OK;
   }
   const Shape& shape = config_.shape;
-  RKV_TRY(read_tensor(call.k,
-                      {"args.k", shape.kv, "config.kv_dtype", prefill.prompt, shape.kv_heads,
-                       shape.head_dim},
-                      prefill.k, failure));
-  RKV_TRY(read_tensor(call.v,
-                      {"args.v", shape.kv, "config.kv_dtype", prefill.prompt, shape.kv_heads,
-                       shape.head_dim_v},
-                      prefill.v, failure));
+  RKV_TRY(read_tensor(
+      call.k,
+      {"args.k", shape.kv, "config.kv_dtype", prefill.prompt, shape.kv_heads, shape.head_dim},
+      prefill.k, failure));
+  RKV_TRY(read_tensor(
+      call.v,
+      {"args.v", shape.kv, "config.kv_dtype", prefill.prompt, shape.kv_heads, shape.head_dim_v},
+      prefill.v, failure));
   if (config_.stage1.key_as_query) {
-    prefill.window = prefill.keep == prefill.prompt
-                         ? 0
-                         : std::min<int64_t>(config_.window, prefill.prompt);
+    prefill.window =
+        prefill.keep == prefill.prompt ? 0 : std::min<int64_t>(config_.window, prefill.prompt);
     return RKV_OK;
   }
   if (!prefill.scores) return RKV_OK;
@@ -126,8 +122,7 @@ rkv_status Cache::check_window(const PrefillCall& call, Prefill& prefill,
   return RKV_OK;
 }
 
-rkv_status Cache::check_prefill(const PrefillCall& call, Prefill& prefill,
-                                Failure& failure) const {
+rkv_status Cache::check_prefill(const PrefillCall& call, Prefill& prefill, Failure& failure) const {
   const rkv_prefill_args& args = call.args;
   if (args.reserved != 0) {
     return fail_value(failure, RKV_UNSUPPORTED, "args.reserved", args.reserved, "it must be 0");
@@ -158,12 +153,10 @@ rkv_status Cache::check_prefill(const PrefillCall& call, Prefill& prefill,
   }
   if (owner.planned && owner.prompt != args.prompt_tokens) {
     return fail_value(failure, RKV_INVALID_ARGUMENT, "args.prompt_tokens", args.prompt_tokens,
-                      "this sequence's first call said %lld",
-                      static_cast<long long>(owner.prompt));
+                      "this sequence's first call said %lld", static_cast<long long>(owner.prompt));
   }
   if (args.prompt_tokens == 0) return RKV_OK;
-  prefill.plan =
-      owner.planned ? owner.plan : make_plan(config_, owner.request, args.prompt_tokens);
+  prefill.plan = owner.planned ? owner.plan : make_plan(config_, owner.request, args.prompt_tokens);
   if (!owner.planned) RKV_TRY(check_slot_holds(prefill.plan, prefill, failure));
   prefill.keep = config_.dense_layer(args.layer)
                      ? prefill.prompt
@@ -227,11 +220,10 @@ void Cache::run_stage1(const Prefill& prefill) {
     task.q.data = own == 0 ? nullptr : prefill.q.at(prefill.rows - own, 0);
     task.stored_rows = prefill.stored_rows;
     if (prefill.stored_rows > 0) {
-      const int64_t first =
-          prefill.start - prefill.stored_rows - (prefill.prompt - config_.window);
-      task.stored_q = {layout_.window_rows(config_, storage_, slot(prefill.seq).window_slot,
-                                           prefill.layer),
-                       shape.query, int64_t{shape.q_heads} * shape.head_dim, shape.head_dim, 1};
+      const int64_t first = prefill.start - prefill.stored_rows - (prefill.prompt - config_.window);
+      task.stored_q = {
+          layout_.window_rows(config_, storage_, slot(prefill.seq).window_slot, prefill.layer),
+          shape.query, int64_t{shape.q_heads} * shape.head_dim, shape.head_dim, 1};
       task.stored_q.data = task.stored_q.at(first, 0);
     }
   }

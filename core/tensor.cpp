@@ -1,6 +1,5 @@
 #include "core/tensor.hpp"
 
-
 namespace rkv {
 namespace {
 
@@ -62,8 +61,8 @@ rkv_status check_strides(const rkv_tensor& tensor, const TensorNeed& need, Failu
 
 }  // namespace
 
-rkv_status read_tensor(const rkv_tensor* tensor, const TensorNeed& need, View& view,
-                       int64_t& rows, Failure& failure) {
+rkv_status read_tensor(const rkv_tensor* tensor, const TensorNeed& need, View& view, int64_t& rows,
+                       Failure& failure) {
   if (tensor == nullptr) return fail_null(failure, need.name, "this call needs it");
   if (tensor->scale != nullptr) {
     return fail(failure, RKV_UNSUPPORTED, "%s.scale is set: scaled tensors are not served yet",
@@ -75,8 +74,7 @@ rkv_status read_tensor(const rkv_tensor* tensor, const TensorNeed& need, View& v
     }
   }
   if (tensor->dtype != static_cast<int32_t>(need.dtype)) {
-    const bool byte_type =
-        tensor->dtype == RKV_DTYPE_E4M3 || tensor->dtype == RKV_DTYPE_E5M2;
+    const bool byte_type = tensor->dtype == RKV_DTYPE_E4M3 || tensor->dtype == RKV_DTYPE_E5M2;
     return fail(failure, byte_type ? RKV_UNSUPPORTED : RKV_INVALID_ARGUMENT,
                 "%s.dtype is %d (%s): it must be %d (%s) by %s", need.name, tensor->dtype,
                 dtype_name(tensor->dtype), static_cast<int32_t>(need.dtype),

@@ -9,7 +9,7 @@
 namespace rkv {
 
 struct TensorNeed {
-  const char* name;      // as the caller knows it, e.g. "args.k"
+  const char* name;  // as the caller knows it, e.g. "args.k"
   DType dtype;
   const char* dtype_of;  // the config field that sets it, e.g. "config.kv_dtype"
   int64_t rows;          // -1: any
@@ -18,8 +18,8 @@ struct TensorNeed {
 };
 
 // tensor: [rows, heads, channels]. NULL is an error here; callers that allow it test first.
-rkv_status read_tensor(const rkv_tensor* tensor, const TensorNeed& need, View& view,
-                       int64_t& rows, Failure& failure);
+rkv_status read_tensor(const rkv_tensor* tensor, const TensorNeed& need, View& view, int64_t& rows,
+                       Failure& failure);
 inline rkv_status read_tensor(const rkv_tensor* tensor, const TensorNeed& need, View& view,
                               Failure& failure) {
   int64_t rows = 0;

@@ -42,10 +42,14 @@ part() {
 
 build() { cmake --preset "$1" && cmake --build --preset "$1"; }
 
-# ctests PRESET [SIMD]: RKV_SIMD forces the SIMD target.
+# ctests PRESET [SIMD [OPTION...]]: RKV_SIMD forces the SIMD target; options of ctest. A sanitizer
+# makes each iteration of a random test slow, so there are fewer.
 ctests() {
+  local preset=$1
   [ -z "${2:-}" ] || export RKV_SIMD=$2
-  GTEST_OUTPUT=xml:$RESULTS/ ctest --preset "$1" --output-junit "$RESULTS/ctest.xml"
+  [ "$preset" = release ] || export RKV_TEST_SCALE=${RKV_TEST_SCALE:-0.2}
+  shift $(($# > 1 ? 2 : 1))
+  GTEST_OUTPUT=xml:$RESULTS/ ctest --preset "$preset" --output-junit "$RESULTS/ctest.xml" "$@"
 }
 
 # The package as a user installs it, by the steps of the quickstart (--help runs only those).
@@ -78,10 +82,14 @@ part tests cases ctests release
 part python cases python_tests bindings/python/tests tests/python_engine
 part quickstart script examples/quickstart.sh --quick
 part readme script readme
+part accuracy script tests/accuracy/run.sh
 part build-asan step build asan
 for simd in $(simd_targets); do
   part "asan-$simd" cases ctests asan "$simd"
 done
+part build-tsan step build tsan
+# What several threads touch: the pool, split stages, callers side by side.
+part tsan cases ctests tsan '' -R 'pool|stage1_test|decode_test|bits|chunks|process|in_use|caches|silence'
 
 [ "${wanted[0]:-}" != --list ] || exit 0
 echo

@@ -76,9 +76,8 @@ rkv_status rkv_sequence_export(rkv_cache* cache, const rkv_transfer_args* args, 
   });
 }
 
-rkv_status rkv_sequence_import(rkv_cache* cache, const rkv_transfer_args* args,
-                               const void* /*in*/, int64_t bytes, void* /*stream*/,
-                               rkv_error* err) {
+rkv_status rkv_sequence_import(rkv_cache* cache, const rkv_transfer_args* args, const void* /*in*/,
+                               int64_t bytes, void* /*stream*/, rkv_error* err) {
   return exclusive(cache, err, [&](Cache& self, Failure& failure) {
     rkv_transfer_args given{};
     RKV_TRY(read_struct(args, "args", given, failure));
@@ -105,9 +104,8 @@ rkv_status rkv_stats(const rkv_cache* cache, int32_t seq, int32_t layer, void* /
   });
 }
 
-rkv_status rkv_kept_positions(const rkv_cache* cache, int32_t seq, int32_t layer,
-                              void* /*stream*/, int64_t* out, int64_t capacity, int64_t* count,
-                              rkv_error* err) {
+rkv_status rkv_kept_positions(const rkv_cache* cache, int32_t seq, int32_t layer, void* /*stream*/,
+                              int64_t* out, int64_t capacity, int64_t* count, rkv_error* err) {
   return shared(cache, err, [&](const Cache& self, Failure& failure) {
     if (count == nullptr) return rkv::fail_null(failure, "count", "the result goes there");
     int64_t rows = 0;

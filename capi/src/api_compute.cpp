@@ -40,8 +40,7 @@ struct DecodeArguments {
   }
 };
 
-rkv_status step(rkv_cache* cache, Cache::Step kind, const rkv_decode_args* args,
-                rkv_error* err) {
+rkv_status step(rkv_cache* cache, Cache::Step kind, const rkv_decode_args* args, rkv_error* err) {
   return exclusive(cache, err, [&](Cache& self, Failure& failure) {
     DecodeArguments arguments;
     RKV_TRY(arguments.read(args, failure));

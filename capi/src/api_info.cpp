@@ -29,8 +29,7 @@ rkv_status make_plan(const rkv_cache_config* config, const rkv_sequence_options*
   RKV_TRY(rkv::capi::check_output(plan, "plan", failure));
   if (prompt < 1 || prompt > rkv::kMaxPosition) {
     return rkv::fail_value(failure, RKV_INVALID_ARGUMENT, "prompt_tokens", prompt,
-                           "it must lie in [1, %lld]",
-                           static_cast<long long>(rkv::kMaxPosition));
+                           "it must lie in [1, %lld]", static_cast<long long>(rkv::kMaxPosition));
   }
   Config read;
   RKV_TRY(rkv::read_config(complete_for_plan(asked, prompt), read, failure));

@@ -14,7 +14,7 @@ namespace rkv::cpu {
 namespace {
 
 constexpr double kLog2E = 1.4426950408889634;
-constexpr int64_t kItemBlocks = 4;    // blocks of keys per work item, at most
+constexpr int64_t kItemBlocks = 4;  // blocks of keys per work item, at most
 constexpr int64_t kItemsPerThread = 16;
 constexpr int64_t kGatherRows = 256;
 constexpr int64_t kPageChunk = 4 * kPageBlock;
@@ -103,8 +103,8 @@ class Scoring {
       const int64_t at = task_.options.key_as_query ? prefix_ + i
                          : stored                   ? i
                                                     : i - task_.stored_rows;
-      kernels_.pack_query(view.at(at, head * group_ + row % group_), view.dtype, view.channel,
-                          dim_, factor, row, packed);
+      kernels_.pack_query(view.at(at, head * group_ + row % group_), view.dtype, view.channel, dim_,
+                          factor, row, packed);
     }
   }
 

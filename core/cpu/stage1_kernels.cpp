@@ -1,5 +1,5 @@
-#include "core/cpu/target.hpp"
 #include "core/cpu/stage1_kernels.hpp"
+#include "core/cpu/target.hpp"
 
 #include <algorithm>
 #include <cstddef>

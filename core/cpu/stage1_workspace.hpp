@@ -26,12 +26,12 @@ struct Stage1Workspace {
   int64_t stat_blocks = 0;  // blocks whose statistics are kept
   int64_t bytes = -1;       // -1: does not fit in int64
 
-  float* queries = nullptr;        // [kv_heads][row_stride][head_dim], packed
-  float* weights = nullptr;        // [held_blocks][row_stride][kBlockKeys], packed by panel
-  float* stats = nullptr;          // [stat_blocks][2][row_stride]
-  float* scores = nullptr;         // [kv_heads][max_prompt]
-  uint32_t* rank_keys = nullptr;   // [kv_heads][max_prompt]
-  int32_t* all = nullptr;          // [row_stride], PanelTask::last of a block that all rows see
+  float* queries = nullptr;       // [kv_heads][row_stride][head_dim], packed
+  float* weights = nullptr;       // [held_blocks][row_stride][kBlockKeys], packed by panel
+  float* stats = nullptr;         // [stat_blocks][2][row_stride]
+  float* scores = nullptr;        // [kv_heads][max_prompt]
+  uint32_t* rank_keys = nullptr;  // [kv_heads][max_prompt]
+  int32_t* all = nullptr;         // [row_stride], PanelTask::last of a block that all rows see
 
   // base null: sizes alone.
   Stage1Workspace(const BackendLimits& limits, std::byte* base);

@@ -47,35 +47,16 @@ static inline void plane_strides(int kind, int64_t rows, int64_t heads, int64_t 
                                  int64_t strides[3]) {
   int64_t row = heads * channels, head = channels, channel = 1;
   switch (kind) {
-    case PLANE_HEAD_MAJOR:
-      row = channels, head = rows * channels;
-      break;
-    case PLANE_PADDED:
-      head = channels + 3, row = heads * head + 7;
-      break;
-    case PLANE_CHANNEL_MAJOR:
-      row = 1, channel = rows, head = channels * rows;
-      break;
-    case PLANE_REVERSED:
-      row = -row, head = -head;
-      break;
-    case PLANE_SPREAD:
-      channel = -2, head = 2 * channels, row = heads * head;
-      break;
-    case PLANE_FAR_ROWS:
-      row = plane_far(rows);
-      break;
-    case PLANE_FAR_ROWS_BACK:
-      row = -plane_far(rows);
-      break;
-    case PLANE_FAR_HEADS:
-      row = channels, head = plane_far(heads);
-      break;
-    case PLANE_FAR_CHANNELS:
-      channel = plane_far(channels), head = 1, row = heads;
-      break;
-    default:
-      break;
+    case PLANE_HEAD_MAJOR: row = channels, head = rows * channels; break;
+    case PLANE_PADDED: head = channels + 3, row = heads * head + 7; break;
+    case PLANE_CHANNEL_MAJOR: row = 1, channel = rows, head = channels * rows; break;
+    case PLANE_REVERSED: row = -row, head = -head; break;
+    case PLANE_SPREAD: channel = -2, head = 2 * channels, row = heads * head; break;
+    case PLANE_FAR_ROWS: row = plane_far(rows); break;
+    case PLANE_FAR_ROWS_BACK: row = -plane_far(rows); break;
+    case PLANE_FAR_HEADS: row = channels, head = plane_far(heads); break;
+    case PLANE_FAR_CHANNELS: channel = plane_far(channels), head = 1, row = heads; break;
+    default: break;
   }
   strides[0] = row, strides[1] = head, strides[2] = channel;
 }

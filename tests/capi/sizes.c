@@ -51,21 +51,11 @@ static void test_parts(void) {
     check_parts(&m);
     rkv_cache_config larger = c;
     switch (pick(&random, 0, 4)) {
-      case 0:
-        larger.layers += 1;
-        break;
-      case 1:
-        larger.max_sequences = (c.max_sequences ? c.max_sequences : 1) + 1;
-        break;
-      case 2:
-        larger.max_prompt_tokens *= 2;
-        break;
-      case 3:
-        larger.kv_heads *= 2, larger.q_heads *= 2;
-        break;
-      case 4:
-        larger.max_rows = (c.max_rows ? c.max_rows : c.max_sequences) + 3;
-        break;
+      case 0: larger.layers += 1; break;
+      case 1: larger.max_sequences = (c.max_sequences ? c.max_sequences : 1) + 1; break;
+      case 2: larger.max_prompt_tokens *= 2; break;
+      case 3: larger.kv_heads *= 2, larger.q_heads *= 2; break;
+      case 4: larger.max_rows = (c.max_rows ? c.max_rows : c.max_sequences) + 3; break;
     }
     if (!CHECK_STATUS(RKV_OK, query(&larger, &more), &err)) break;
     CHECK(more.storage_bytes >= m.storage_bytes);
@@ -184,15 +174,9 @@ static void test_everything_large(void) {
         before = m.k_bytes;
       }
       switch (what % 3) {
-        case 0:
-          c.max_sequences = c.max_sequences < 1 << 19 ? c.max_sequences * 2 : 1 << 20;
-          break;
-        case 1:
-          c.layers = c.layers < 128 ? c.layers * 2 : 256;
-          break;
-        default:
-          c.kv_heads = c.q_heads = c.q_heads < 32768 ? c.q_heads * 2 : 65536;
-          break;
+        case 0: c.max_sequences = c.max_sequences < 1 << 19 ? c.max_sequences * 2 : 1 << 20; break;
+        case 1: c.layers = c.layers < 128 ? c.layers * 2 : 256; break;
+        default: c.kv_heads = c.q_heads = c.q_heads < 32768 ? c.q_heads * 2 : 65536; break;
       }
     }
     if (what == 3) CHECK(refused);
@@ -209,7 +193,7 @@ static void test_create_beyond_the_machine(void) {
   c.kv_heads = 1024, c.q_heads = 1024;
   CHECK_STATUS(RKV_OK, query(&c, &m), &err);
   CHECK(m.storage_bytes > INT64_C(1) << 47); /* more than a process can address */
-  if (!CHECK_SANITIZER) { /* whose allocator ends the process on such a size */
+  if (!CHECK_SANITIZER) {                    /* whose allocator ends the process on such a size */
     CHECK_STATUS(RKV_OUT_OF_MEMORY, rkv_cache_create(&c, NULL, &cache, &err), &err);
     CHECK_TEXT(err.text, "buffers is NULL: ");
   }

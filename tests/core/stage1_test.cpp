@@ -73,8 +73,8 @@ struct Problem {
 
   BackendLimits limits() const {
     BackendLimits limits;
-    limits.shape = {heads * group, heads, group, dim, dim_v, static_cast<DType>(kv),
-                    static_cast<DType>(query)};
+    limits.shape = {
+        heads * group, heads, group, dim, dim_v, static_cast<DType>(kv), static_cast<DType>(query)};
     limits.window = window;
     limits.max_prompt = prompt;
     limits.stage1 = options;
@@ -104,7 +104,7 @@ struct Memory {
         pages(p.heads * blocks * 2 * p.dim * rkv::kPageBlock * rkv_test::dtype_size(p.kv), 64),
         tail(p.heads * rkv::kTailPages * 2 * p.dim * rkv_test::dtype_size(p.kv), 64),
         store{data(kv), data(pages), data(tail), reinterpret_cast<int32_t*>(positions.data()),
-              p.keep, blocks, p.keep} {}
+              p.keep,   blocks,      p.keep} {}
   static std::byte* data(GuardedMemory& memory) {
     return reinterpret_cast<std::byte*>(memory.data());
   }

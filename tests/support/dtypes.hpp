@@ -14,18 +14,12 @@ inline std::int64_t dtype_size(std::int32_t dtype) { return dtype == RKV_DTYPE_F
 
 inline const char* dtype_name(std::int32_t dtype) {
   switch (dtype) {
-    case RKV_DTYPE_F32:
-      return "f32";
-    case RKV_DTYPE_F16:
-      return "f16";
-    case RKV_DTYPE_BF16:
-      return "bf16";
-    case RKV_DTYPE_E4M3:
-      return "e4m3";
-    case RKV_DTYPE_E5M2:
-      return "e5m2";
-    default:
-      return "as kv";
+    case RKV_DTYPE_F32: return "f32";
+    case RKV_DTYPE_F16: return "f16";
+    case RKV_DTYPE_BF16: return "bf16";
+    case RKV_DTYPE_E4M3: return "e4m3";
+    case RKV_DTYPE_E5M2: return "e5m2";
+    default: return "as kv";
   }
 }
 

@@ -41,18 +41,12 @@ inline Strides layout_strides(Layout layout, std::int64_t rows, std::int64_t hea
                               std::int64_t width) {
   const std::int64_t cap = rows + 3;
   switch (layout) {
-    case Layout::kHeadMajor:
-      return {0, width, cap * width, 1};
-    case Layout::kPaddedRows:
-      return {0, heads * width + 7, width, 1};
-    case Layout::kOddStrides:
-      return {1, heads * (width + 3) | 1, width + 3, 1};
-    case Layout::kTransposed:
-      return {2, 1, width * cap, cap};
-    case Layout::kEveryOther:
-      return {1, 2 * heads * width + 1, 2 * width, 2};
-    case Layout::kTokenMajor:
-      break;
+    case Layout::kHeadMajor: return {0, width, cap * width, 1};
+    case Layout::kPaddedRows: return {0, heads * width + 7, width, 1};
+    case Layout::kOddStrides: return {1, heads * (width + 3) | 1, width + 3, 1};
+    case Layout::kTransposed: return {2, 1, width * cap, cap};
+    case Layout::kEveryOther: return {1, 2 * heads * width + 1, 2 * width, 2};
+    case Layout::kTokenMajor: break;
   }
   return {0, heads * width, width, 1};
 }

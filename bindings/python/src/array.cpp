@@ -25,17 +25,13 @@ Element element_of_format(const char* format, Py_ssize_t item_size) {
   if (*format == '@' || *format == '=' || *format == '<') ++format;
   if (*format == '\0' || format[1] != '\0') return Element::kOther;
   switch (*format) {
-    case 'f':
-      return Element::kFloat32;
-    case 'e':
-      return Element::kFloat16;
-    case 'H':
-      return Element::kUint16;
+    case 'f': return Element::kFloat32;
+    case 'e': return Element::kFloat16;
+    case 'H': return Element::kUint16;
     case 'B':
     case 'b':
     case 'c':
-    case '?':
-      return Element::kUint8;
+    case '?': return Element::kUint8;
     case 'i':
     case 'l':
     case 'q':
@@ -44,10 +40,8 @@ Element element_of_format(const char* format, Py_ssize_t item_size) {
       return item_size == 8 ? Element::kInt64 : Element::kOther;
     case 'L':
     case 'Q':
-    case 'N':
-      return item_size == 8 ? Element::kUint64 : Element::kOther;
-    default:
-      return Element::kOther;
+    case 'N': return item_size == 8 ? Element::kUint64 : Element::kOther;
+    default: return Element::kOther;
   }
 }
 
@@ -57,12 +51,9 @@ Element element_of_dlpack(const dlpack::DataType& type) {
     case dlpack::kFloat:
       if (type.bits == 32) return Element::kFloat32;
       return type.bits == 16 ? Element::kFloat16 : Element::kOther;
-    case dlpack::kBfloat:
-      return type.bits == 16 ? Element::kBfloat16 : Element::kOther;
-    case dlpack::kFloat8E4m3fn:
-      return Element::kE4m3;
-    case dlpack::kFloat8E5m2:
-      return Element::kE5m2;
+    case dlpack::kBfloat: return type.bits == 16 ? Element::kBfloat16 : Element::kOther;
+    case dlpack::kFloat8E4m3fn: return Element::kE4m3;
+    case dlpack::kFloat8E5m2: return Element::kE5m2;
     case dlpack::kInt:
       if (type.bits == 32) return Element::kInt32;
       return type.bits == 64 ? Element::kInt64 : Element::kOther;
@@ -70,8 +61,7 @@ Element element_of_dlpack(const dlpack::DataType& type) {
       if (type.bits == 8) return Element::kUint8;
       if (type.bits == 16) return Element::kUint16;
       return type.bits == 64 ? Element::kUint64 : Element::kOther;
-    default:
-      return Element::kOther;
+    default: return Element::kOther;
   }
 }
 
@@ -212,28 +202,17 @@ bool to_double(PyObject* object, const char* name, double largest, double* out) 
 
 const char* element_text(Element element) {
   switch (element) {
-    case Element::kFloat32:
-      return "float32";
-    case Element::kFloat16:
-      return "float16";
-    case Element::kBfloat16:
-      return "bfloat16";
-    case Element::kE4m3:
-      return "float8_e4m3fn";
-    case Element::kE5m2:
-      return "float8_e5m2";
-    case Element::kInt32:
-      return "int32";
-    case Element::kInt64:
-      return "int64";
-    case Element::kUint8:
-      return "uint8";
-    case Element::kUint16:
-      return "uint16";
-    case Element::kUint64:
-      return "uint64";
-    case Element::kOther:
-      break;
+    case Element::kFloat32: return "float32";
+    case Element::kFloat16: return "float16";
+    case Element::kBfloat16: return "bfloat16";
+    case Element::kE4m3: return "float8_e4m3fn";
+    case Element::kE5m2: return "float8_e5m2";
+    case Element::kInt32: return "int32";
+    case Element::kInt64: return "int64";
+    case Element::kUint8: return "uint8";
+    case Element::kUint16: return "uint16";
+    case Element::kUint64: return "uint64";
+    case Element::kOther: break;
   }
   return "other";
 }
@@ -392,9 +371,7 @@ bool Array::read_tensor(const void* tensor, const char* name) {
   const auto& source = *static_cast<const dlpack::Tensor*>(tensor);
   switch (source.device.type) {
     case dlpack::kCpu:
-    case dlpack::kCudaHost:
-      device_type = RKV_DEVICE_CPU;
-      break;
+    case dlpack::kCudaHost: device_type = RKV_DEVICE_CPU; break;
     case dlpack::kCuda:
     case dlpack::kCudaManaged:
       device_type = RKV_DEVICE_CUDA;

@@ -9,38 +9,25 @@ namespace {
 
 const char* dtype_text(int32_t dtype) {
   switch (dtype) {
-    case RKV_DTYPE_F32:
-      return "float32";
-    case RKV_DTYPE_F16:
-      return "float16";
-    case RKV_DTYPE_BF16:
-      return "bfloat16 or uint16";
-    case RKV_DTYPE_E4M3:
-      return "float8_e4m3fn";
-    case RKV_DTYPE_E5M2:
-      return "float8_e5m2";
-    default:
-      return "float32, float16 or bfloat16";
+    case RKV_DTYPE_F32: return "float32";
+    case RKV_DTYPE_F16: return "float16";
+    case RKV_DTYPE_BF16: return "bfloat16 or uint16";
+    case RKV_DTYPE_E4M3: return "float8_e4m3fn";
+    case RKV_DTYPE_E5M2: return "float8_e5m2";
+    default: return "float32, float16 or bfloat16";
   }
 }
 
 // 0: no type of the library. uint16 carries bfloat16 where that is what the cache holds.
 int32_t dtype_of(Element element, int32_t expected) {
   switch (element) {
-    case Element::kFloat32:
-      return RKV_DTYPE_F32;
-    case Element::kFloat16:
-      return RKV_DTYPE_F16;
-    case Element::kBfloat16:
-      return RKV_DTYPE_BF16;
-    case Element::kE4m3:
-      return RKV_DTYPE_E4M3;
-    case Element::kE5m2:
-      return RKV_DTYPE_E5M2;
-    case Element::kUint16:
-      return expected == RKV_DTYPE_BF16 ? RKV_DTYPE_BF16 : 0;
-    default:
-      return 0;
+    case Element::kFloat32: return RKV_DTYPE_F32;
+    case Element::kFloat16: return RKV_DTYPE_F16;
+    case Element::kBfloat16: return RKV_DTYPE_BF16;
+    case Element::kE4m3: return RKV_DTYPE_E4M3;
+    case Element::kE5m2: return RKV_DTYPE_E5M2;
+    case Element::kUint16: return expected == RKV_DTYPE_BF16 ? RKV_DTYPE_BF16 : 0;
+    default: return 0;
   }
 }
 

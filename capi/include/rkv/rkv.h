@@ -82,10 +82,10 @@ enum {
   RKV_STORAGE_COMPACT = 0, /* the kept rows are copied into the cache */
   RKV_STORAGE_INDEXED = 1  /* lists and summaries over the engine's own K and V (multi-turn) */
 };
-enum { RKV_UNIT_PAGES = 0, RKV_UNIT_TOKENS = 1 };           /* selection_unit */
-enum { RKV_STAGE1_ALL = 0, RKV_STAGE1_PREFIX_ONLY = 1 };    /* stage1_domain */
-enum { RKV_SOFTMAX_TOKENS = 0, RKV_SOFTMAX_PAGES = 1 };     /* selection_domain */
-enum { RKV_POOL_MAX = 0, RKV_POOL_AVG = 1 };                /* pooling */
+enum { RKV_UNIT_PAGES = 0, RKV_UNIT_TOKENS = 1 };        /* selection_unit */
+enum { RKV_STAGE1_ALL = 0, RKV_STAGE1_PREFIX_ONLY = 1 }; /* stage1_domain */
+enum { RKV_SOFTMAX_TOKENS = 0, RKV_SOFTMAX_PAGES = 1 };  /* selection_domain */
+enum { RKV_POOL_MAX = 0, RKV_POOL_AVG = 1 };             /* pooling */
 enum { RKV_TEMPERATURE_SPARQ = 0, RKV_TEMPERATURE_SQRT_D = 1 };
 enum { RKV_SPACE_LIVE_ROW = 0, RKV_SPACE_POSITION = 1, RKV_SPACE_SLOT = 2 };
 
@@ -117,35 +117,35 @@ typedef struct rkv_tensor {
 /* What a cache is made for. "plan" = from rkv_plan_make's rules (paper section 3). */
 typedef struct rkv_cache_config {
   uint32_t struct_size;
-  int32_t device_type, device;          /* RKV_DEVICE_*; ordinal, 0 on the CPU */
-  int32_t layers;                       /* 1 to 256, all of this shape; sliding-window layers stay out */
-  int32_t q_heads, kv_heads;            /* of this rank; q_heads is a multiple of kv_heads */
-  int32_t head_dim, head_dim_v;         /* multiples of 8 up to 256; head_dim_v 0 = head_dim */
-  int32_t kv_dtype;                     /* F32, F16 or BF16; must be given */
-  int32_t query_dtype;                  /* of q and out; 0 = kv_dtype */
-  int32_t summary_dtype;                /* 0 = kv_dtype; E4M3, E5M2 */
-  int32_t storage;                      /* RKV_STORAGE_* */
-  int32_t max_sequences;                /* slots; 0 = 1 */
-  int32_t max_rows;                     /* rows of one decode call; 0 = max_sequences */
-  int32_t max_prefills;                 /* sequences whose window rows wait over calls; 0 = 1 */
-  int32_t num_threads;                  /* of the CPU backend, the caller's included; 0 = all */
-  int64_t max_prompt_tokens;            /* bounds every S; positions stay below 2^31 */
-  int64_t max_new_tokens;               /* generated tokens per prompt, drafts included */
-  int64_t token_budget;                 /* t: tokens' worth of traffic per step; this ... */
-  double compression_ratio;             /* ... or (S + max_new) / t, at least 1: exactly one of both */
-  int64_t prompt_budget;                /* tokens that stage 1 keeps; >= window + sinks; 0 = plan */
-  int64_t top_k;                        /* tokens that stage 2 selects; 0 = plan */
-  int32_t page_size, num_channels;      /* P, r; 0 = plan; page_size alone also recomputes r */
-  int32_t window_size;                  /* W; 0 = 32 */
-  int32_t kernel_size;                  /* pooling of stage 1, odd; 0 = 63 */
-  int32_t sinks;                        /* first tokens that both stages always keep */
-  int32_t recent_tokens;                /* newest live tokens that stage 2 always selects */
-  int32_t selection_unit;               /* RKV_UNIT_*: whole pages, or exactly top_k tokens */
+  int32_t device_type, device;     /* RKV_DEVICE_*; ordinal, 0 on the CPU */
+  int32_t layers;                  /* 1 to 256, all of this shape; sliding-window layers stay out */
+  int32_t q_heads, kv_heads;       /* of this rank; q_heads is a multiple of kv_heads */
+  int32_t head_dim, head_dim_v;    /* multiples of 8 up to 256; head_dim_v 0 = head_dim */
+  int32_t kv_dtype;                /* F32, F16 or BF16; must be given */
+  int32_t query_dtype;             /* of q and out; 0 = kv_dtype */
+  int32_t summary_dtype;           /* 0 = kv_dtype; E4M3, E5M2 */
+  int32_t storage;                 /* RKV_STORAGE_* */
+  int32_t max_sequences;           /* slots; 0 = 1 */
+  int32_t max_rows;                /* rows of one decode call; 0 = max_sequences */
+  int32_t max_prefills;            /* sequences whose window rows wait over calls; 0 = 1 */
+  int32_t num_threads;             /* of the CPU backend, the caller's included; 0 = all */
+  int64_t max_prompt_tokens;       /* bounds every S; positions stay below 2^31 */
+  int64_t max_new_tokens;          /* generated tokens per prompt, drafts included */
+  int64_t token_budget;            /* t: tokens' worth of traffic per step; this ... */
+  double compression_ratio;        /* ... or (S + max_new) / t, at least 1: exactly one of both */
+  int64_t prompt_budget;           /* tokens that stage 1 keeps; >= window + sinks; 0 = plan */
+  int64_t top_k;                   /* tokens that stage 2 selects; 0 = plan */
+  int32_t page_size, num_channels; /* P, r; 0 = plan; page_size alone also recomputes r */
+  int32_t window_size;             /* W; 0 = 32 */
+  int32_t kernel_size;             /* pooling of stage 1, odd; 0 = 63 */
+  int32_t sinks;                   /* first tokens that both stages always keep */
+  int32_t recent_tokens;           /* newest live tokens that stage 2 always selects */
+  int32_t selection_unit;          /* RKV_UNIT_*: whole pages, or exactly top_k tokens */
   int32_t stage1_domain, selection_domain, pooling, temperature; /* RKV_STAGE1_*, ... */
-  int32_t key_as_query;                 /* 1: the last W keys stand in for queries */
-  float softmax_scale;                  /* 0 = 1 / sqrt(D) */
-  float logit_softcap;                  /* 0 = none; else cap * tanh(x / cap) */
-  uint32_t dense_layers[8];             /* bit l: layer l keeps the whole prompt, attends to all */
+  int32_t key_as_query;     /* 1: the last W keys stand in for queries */
+  float softmax_scale;      /* 0 = 1 / sqrt(D) */
+  float logit_softcap;      /* 0 = none; else cap * tanh(x / cap) */
+  uint32_t dense_layers[8]; /* bit l: layer l keeps the whole prompt, attends to all */
   int32_t reserved[8];
 } rkv_cache_config;
 
@@ -198,8 +198,8 @@ typedef struct rkv_paging {
   uint32_t struct_size;
   int32_t reserved;
   int64_t block_tokens, max_blocks, row_stride;
-  const int32_t *block_table;   /* [rows, max_blocks], negative = absent; or block addresses: */
-  const void *const *k_blocks;  /* [rows, max_blocks] */
+  const int32_t *block_table;  /* [rows, max_blocks], negative = absent; or block addresses: */
+  const void *const *k_blocks; /* [rows, max_blocks] */
   const void *const *v_blocks;
 } rkv_paging;
 
@@ -216,25 +216,25 @@ typedef struct rkv_prefill_args {
 /* Lists of live rows (or what `space` says), ascending, padded with -1. */
 typedef struct rkv_selection {
   uint32_t struct_size;
-  int32_t space;      /* RKV_SPACE_*; attention reads LIVE_ROW alone */
-  int32_t *indices;   /* [rows, Hkv, capacity] */
-  int32_t *counts;    /* [rows, Hkv] */
-  int64_t capacity;   /* at least rkv_memory.selection_capacity */
+  int32_t space;    /* RKV_SPACE_*; attention reads LIVE_ROW alone */
+  int32_t *indices; /* [rows, Hkv, capacity] */
+  int32_t *counts;  /* [rows, Hkv] */
+  int64_t capacity; /* at least rkv_memory.selection_capacity */
 } rkv_selection;
 
 typedef struct rkv_decode_args {
   uint32_t struct_size;
   int32_t layer, rows;
-  int32_t attend_only;      /* 1: a layer that shares the K and V of `layer`, after that one's call */
-  const int32_t *seq;       /* [rows], -1 = padding row; memory of the cache's device */
+  int32_t attend_only; /* 1: a layer that shares the K and V of `layer`, after that one's call */
+  const int32_t *seq;  /* [rows], -1 = padding row; memory of the cache's device */
   const int64_t *positions; /* [rows], true position of the row's token (RoPE's) */
   const rkv_tensor *q;      /* [rows, Hq, D] */
   const rkv_tensor *k, *v;  /* [rows, Hkv, D], [rows, Hkv, Dv]: the new tokens' */
   const rkv_paging *paging;
   const rkv_selection *selection;
-  const rkv_tensor *out;    /* [rows, Hq, Dv], query_dtype */
-  float *lse;               /* [rows, Hq], natural log-sum-exp of the logits; nullable */
-  int32_t *row_status;      /* [rows], written for refused rows only; nullable */
+  const rkv_tensor *out; /* [rows, Hq, Dv], query_dtype */
+  float *lse;            /* [rows, Hq], natural log-sum-exp of the logits; nullable */
+  int32_t *row_status;   /* [rows], written for refused rows only; nullable */
 } rkv_decode_args;
 
 typedef struct rkv_transfer_args {
@@ -265,9 +265,9 @@ typedef struct rkv_sequence_stats {
 typedef struct rkv_audit_result {
   uint32_t struct_size;
   int32_t rows;
-  double mass_mean, mass_min;    /* share of the attention mass of all live rows that was selected */
-  double prompt_mass_mean;       /* of the whole prompt; NaN in COMPACT storage */
-  double error_mean, error_max;  /* |out - out of all live rows| / |out of all live rows| */
+  double mass_mean, mass_min;   /* share of the attention mass of all live rows that was selected */
+  double prompt_mass_mean;      /* of the whole prompt; NaN in COMPACT storage */
+  double error_mean, error_max; /* |out - out of all live rows| / |out of all live rows| */
 } rkv_audit_result;
 
 /* The ABI and the release of the loaded library. Static strings. No errors. */
@@ -331,8 +331,7 @@ RKV_API rkv_status rkv_sequence_export(rkv_cache *cache, const rkv_transfer_args
 
 /* Takes such bytes into an open slot that has not been prefilled. Not served yet. */
 RKV_API rkv_status rkv_sequence_import(rkv_cache *cache, const rkv_transfer_args *args,
-                                       const void *in, int64_t bytes, void *stream,
-                                       rkv_error *err);
+                                       const void *in, int64_t bytes, void *stream, rkv_error *err);
 
 /* Stage 1 (paper section 3.2) of one layer of one sequence: keeps min(prompt_budget, S) tokens per
  * KV head, in order of position, and summarises their pages. Layers in any order.
