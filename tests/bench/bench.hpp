@@ -12,11 +12,11 @@ namespace rkv_bench {
 
 struct Run {
   int threads = 2;
-  int rounds = 15;        // samples of each side
-  bool quick = false;     // one dtype, shorter prompts in stage 1
+  int rounds = 15;     // samples of each side
+  bool quick = false;  // one dtype, shorter prompts in stage 1
   bool peers = true;
   std::string onnxruntime_results;  // file that ort_gqa.py wrote; empty = none
-  std::string openblas;     // library file; empty = the system's
+  std::string openblas;             // library file; empty = the system's
   Streamer* streamer = nullptr;
   Report* report = nullptr;
 };

@@ -50,7 +50,8 @@ void measure_length(const Run& run, Prompt& prompt, const Limits& limits) {
   }
 
   std::vector<Side> sides;
-  sides.push_back({"read stream", [&](int) { streamer.read(dense_rows, dense_bytes); }, cold, 0, {}});
+  sides.push_back(
+      {"read stream", [&](int) { streamer.read(dense_rows, dense_bytes); }, cold, 0, {}});
   sides.push_back({"dense decode", [&](int i) { dense.step(i); }, cold, 0, {}});
   for (int b = 0; b < kBudgetCount; ++b) {
     const std::string budget = "t = " + std::to_string(kBudgets[b]);
@@ -58,7 +59,10 @@ void measure_length(const Run& run, Prompt& prompt, const Limits& limits) {
     const Replica* replica = replicas[static_cast<size_t>(b)].get();
     sides.push_back({"step, " + budget, [=](int i) { session->step(i); }, cold, 0, {}});
     sides.push_back({"replica of the step, " + budget,
-                     [=, &streamer](int i) { replica->read(i, streamer); }, cold, 0, {}});
+                     [=, &streamer](int i) { replica->read(i, streamer); },
+                     cold,
+                     0,
+                     {}});
   }
   // A dense decode of a short prompt takes little longer than a step: more samples cost nothing.
   interleave(sides, limits.length <= 8192 ? 2 * run.rounds : run.rounds);
@@ -68,17 +72,36 @@ void measure_length(const Run& run, Prompt& prompt, const Limits& limits) {
     run.report->detail(name + ", " + side.name, side.series.median() * 1e6, "us");
   }
   if (limits.length >= 32768) {
-    Row row{"1", "dense decode, share of the read stream, " + name, "", Better::kHigher, {}, {}, {},
-            {}, stream, ""};
+    Row row{"1",    "dense decode, share of the read stream, " + name,
+            "",     Better::kHigher,
+            {},     {},
+            {},     {},
+            stream, ""};
     row.values = {ratio(sides[0], sides[1])};
     row.floors = {.55};
     row.goals = {.85};
     run.report->rows.push_back(row);
   }
-  Row speed{limits.row, "step over dense decode, " + name, "x", Better::kHigher, budget_points(),
-            {}, limits.floors, limits.goals, stream, ""};
-  Row replica{"5", "step over its read-only replica, " + name, "x", Better::kLower,
-              budget_points(), {}, {1.8, 1.8, 1.8, 1.8}, {1.2, 1.2, 1.2, 1.2}, stream, ""};
+  Row speed{limits.row,
+            "step over dense decode, " + name,
+            "x",
+            Better::kHigher,
+            budget_points(),
+            {},
+            limits.floors,
+            limits.goals,
+            stream,
+            ""};
+  Row replica{"5",
+              "step over its read-only replica, " + name,
+              "x",
+              Better::kLower,
+              budget_points(),
+              {},
+              {1.8, 1.8, 1.8, 1.8},
+              {1.2, 1.2, 1.2, 1.2},
+              stream,
+              ""};
   for (size_t b = 0; b < kBudgetCount; ++b) {
     const Side& step = sides[2 + 2 * b];
     const Side& reads = sides[3 + 2 * b];
@@ -105,7 +128,8 @@ void run_decode_rows(const Run& run, Prompt& prompt) {
 // Row 9, the step; stage 1 follows below.
 void run_thread_rows(const Run& run, Prompt& prompt) {
   if (run.threads < 2) {
-    Row row{"9", "two threads over one", "x", Better::kHigher, {}, {}, {}, {}, 0, "one thread alone"};
+    Row row{"9", "two threads over one", "x", Better::kHigher, {}, {}, {}, {},
+            0,   "one thread alone"};
     run.report->rows.push_back(row);
     return;
   }
@@ -118,14 +142,18 @@ void run_thread_rows(const Run& run, Prompt& prompt) {
   for (const int threads : {1, run.threads}) {
     const std::string name = std::to_string(threads) + (threads == 1 ? " thread" : " threads");
     for (const int64_t budget : kBudgets) {
-      steps.push_back(std::make_unique<Session>(SessionSetup{prompt.dtype, length, budget, threads}));
+      steps.push_back(
+          std::make_unique<Session>(SessionSetup{prompt.dtype, length, budget, threads}));
       Session* session = steps.back().get();
       session->open();
       session->prefill(prompt);
       session->fill(prompt);
-      step_sides.push_back({"step, " + length_name(length) + ", t = " + std::to_string(budget) +
-                                ", " + name,
-                            [=](int i) { session->step(i); }, cold, 0, {}});
+      step_sides.push_back(
+          {"step, " + length_name(length) + ", t = " + std::to_string(budget) + ", " + name,
+           [=](int i) { session->step(i); },
+           cold,
+           0,
+           {}});
     }
     prompts.push_back(
         std::make_unique<Session>(SessionSetup{prompt.dtype, stage1_length, 256, threads}));
@@ -136,7 +164,8 @@ void run_thread_rows(const Run& run, Prompt& prompt) {
                               session->open();
                               cold();
                             },
-                            0, {}});
+                            0,
+                            {}});
   }
   interleave(step_sides, run.rounds);
   interleave(stage1_sides, run.rounds);
@@ -147,16 +176,26 @@ void run_thread_rows(const Run& run, Prompt& prompt) {
     }
   }
   const std::string threads = std::to_string(run.threads) + " threads over one, ";
-  Row step{"9", threads + "step, " + length_name(length) + " " + dtype_name(prompt.dtype), "x",
-           Better::kHigher, budget_points(), {}, {1.3, 1.3, 1.3, 1.3}, {1.9, 1.9, 1.9, 1.9}, 0, ""};
+  Row step{"9",
+           threads + "step, " + length_name(length) + " " + dtype_name(prompt.dtype),
+           "x",
+           Better::kHigher,
+           budget_points(),
+           {},
+           {1.3, 1.3, 1.3, 1.3},
+           {1.9, 1.9, 1.9, 1.9},
+           0,
+           ""};
   for (size_t b = 0; b < kBudgetCount; ++b) {
     step.values.push_back(ratio(step_sides[b], step_sides[kBudgetCount + b]));
   }
   run.report->rows.push_back(step);
-  Row stage1{"9",
-             threads + "stage 1, " + length_name(stage1_length) + " " + dtype_name(prompt.dtype),
-             "x", Better::kHigher, {}, {ratio(stage1_sides[0], stage1_sides[1])}, {1.7}, {1.97}, 0,
-             ""};
+  Row stage1{
+      "9",   threads + "stage 1, " + length_name(stage1_length) + " " + dtype_name(prompt.dtype),
+      "x",   Better::kHigher,
+      {},    {ratio(stage1_sides[0], stage1_sides[1])},
+      {1.7}, {1.97},
+      0,     ""};
   run.report->rows.push_back(stage1);
 }
 

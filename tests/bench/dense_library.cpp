@@ -29,8 +29,7 @@ RKV_BENCH_API void* rkv_bench_dense_open(int32_t dtype, int64_t live, int32_t th
   auto dense = std::make_unique<Dense>(dtype, live, threads, evict_bytes);
   const int64_t bytes = element_bytes(dtype);
   const auto tensor = [&](const void* data) {
-    return tensor_of(const_cast<void*>(data), dtype, live - 1, kKvHeads, kHeadDim,
-                     live * kHeadDim);
+    return tensor_of(const_cast<void*>(data), dtype, live - 1, kKvHeads, kHeadDim, live * kHeadDim);
   };
   std::memcpy(dense->prompt.step_q.data(), q,
               static_cast<size_t>(int64_t{kQueryHeads} * kHeadDim * bytes));

@@ -26,15 +26,16 @@ GgmlAttention::GgmlAttention(Prompt& prompt, int64_t tokens, int threads)
     : graph_(std::make_unique<Graph>()) {
   Graph& g = *graph_;
   ggml_cpu_init();
-  g.context = ggml_init({ggml_tensor_overhead() * 16 + ggml_graph_overhead() + 4096, nullptr, true});
+  g.context =
+      ggml_init({ggml_tensor_overhead() * 16 + ggml_graph_overhead() + 4096, nullptr, true});
   if (g.context == nullptr) std::abort();
   // [D, tokens, heads] over rows of all heads, as llama.cpp permutes its cache.
   const size_t head_bytes = kHeadDim * 2, row_bytes = head_bytes * kKvHeads;
   const auto cache = [&](void* data) {
     ggml_tensor* rows = ggml_new_tensor_2d(g.context, GGML_TYPE_F16, kHeadDim * kKvHeads, tokens);
     rows->data = data;
-    ggml_tensor* view = ggml_view_3d(g.context, rows, kHeadDim, tokens, kKvHeads, row_bytes,
-                                     head_bytes, 0);
+    ggml_tensor* view =
+        ggml_view_3d(g.context, rows, kHeadDim, tokens, kKvHeads, row_bytes, head_bytes, 0);
     view->data = data;
     return view;
   };

@@ -22,8 +22,7 @@ void run_memory_rows(const Run& run, Prompt& prompt) {
     const int64_t formula =
         (plan.cap * 2 * kHeadDim + 2 * kHeadDim * pages) * kKvHeads * element_bytes(prompt.dtype) +
         plan.cap * kKvHeads * static_cast<int64_t>(sizeof(int32_t));
-    const int64_t bytes =
-        stats.k_bytes + stats.v_bytes + stats.summary_bytes + stats.index_bytes;
+    const int64_t bytes = stats.k_bytes + stats.v_bytes + stats.summary_bytes + stats.index_bytes;
     const rkv_memory& memory = session.memory();
     used.points.push_back((used.points.empty() ? "t = " : "") + std::to_string(budget));
     used.values.push_back(static_cast<double>(bytes) / static_cast<double>(formula));

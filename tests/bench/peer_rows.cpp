@@ -42,8 +42,11 @@ void last_row_as_step(Prompt& prompt, int64_t row) {
 }
 
 void run_ggml(const Run& run, Prompt& prompt) {
-  Row row{"peers", "dense decode over ggml flash attention, f16", "x", Better::kHigher, {}, {}, {},
-          {}, 0, ""};
+  Row row{"peers", "dense decode over ggml flash attention, f16",
+          "x",     Better::kHigher,
+          {},      {},
+          {},      {},
+          0,       ""};
   if (!run.peers || !GgmlAttention::built()) {
     row.skipped = "without ggml";
     run.report->rows.push_back(row);
@@ -52,7 +55,7 @@ void run_ggml(const Run& run, Prompt& prompt) {
   Streamer& streamer = *run.streamer;
   const std::function<void()> cold = [&] { streamer.evict(); };
   for (const int64_t length : {int64_t{8192}, int64_t{32768}, int64_t{131072}}) {
-    if (length > prompt.tokens) continue;
+    if (length > prompt.tokens || (run.quick && length > 32768)) continue;
     last_row_as_step(prompt, length - 2);
     Session ours({prompt.dtype, length, 0, run.threads});
     ours.open();
@@ -61,10 +64,14 @@ void run_ggml(const Run& run, Prompt& prompt) {
     GgmlAttention ggml(prompt, ours.live(), run.threads);
     std::vector<Side> sides;
     sides.push_back({"dense decode", [&](int i) { ours.step(i); }, cold, 0, {}});
-    sides.push_back({"ggml flash attention", [&](int i) { ggml.run(i); }, cold, kOpenMpSettles, {}});
-    sides.push_back({"read stream",
-                     [&](int) { streamer.read(ours.store().kv, kv_bytes(ours.live(), prompt.dtype)); },
-                     cold, 0, {}});
+    sides.push_back(
+        {"ggml flash attention", [&](int i) { ggml.run(i); }, cold, kOpenMpSettles, {}});
+    sides.push_back(
+        {"read stream",
+         [&](int) { streamer.read(ours.store().kv, kv_bytes(ours.live(), prompt.dtype)); },
+         cold,
+         0,
+         {}});
     interleave(sides, run.rounds);
     ours.step(0);
     ggml.run(0);
@@ -79,7 +86,8 @@ void run_ggml(const Run& run, Prompt& prompt) {
     row.values.push_back(apart <= kSameOutput ? ratio(sides[1], sides[0]) : std::nan(""));
     row.floors.push_back(1.0);
     row.goals.push_back(1.0);
-    row.stream = static_cast<double>(kv_bytes(ours.live(), prompt.dtype)) / sides[2].series.median();
+    row.stream =
+        static_cast<double>(kv_bytes(ours.live(), prompt.dtype)) / sides[2].series.median();
   }
   run.report->rows.push_back(row);
 }
@@ -95,8 +103,16 @@ void read_onnxruntime(const Run& run) {
     double ours = 0, theirs = 0, stream = 0, apart = 0;
     if (!(words >> dtype >> length >> ours >> theirs >> stream >> apart)) continue;
     if (rows.empty() || rows.back().what.find(dtype) == std::string::npos) {
-      rows.push_back({"peers", "dense decode over onnxruntime GroupQueryAttention, " + dtype, "x",
-                      Better::kHigher, {}, {}, {}, {}, 0, ""});
+      rows.push_back({"peers",
+                      "dense decode over onnxruntime GroupQueryAttention, " + dtype,
+                      "x",
+                      Better::kHigher,
+                      {},
+                      {},
+                      {},
+                      {},
+                      0,
+                      ""});
     }
     Row& row = rows.back();
     row.points.push_back((row.points.empty() ? "S = " : "") + length_name(length));
@@ -110,8 +126,16 @@ void read_onnxruntime(const Run& run) {
     run.report->detail(name + "onnxruntime's output differs by", 100 * apart, "%");
   }
   if (rows.empty()) {
-    rows.push_back({"peers", "dense decode over onnxruntime GroupQueryAttention", "x",
-                    Better::kHigher, {}, {}, {}, {}, 0, "without onnxruntime"});
+    rows.push_back({"peers",
+                    "dense decode over onnxruntime GroupQueryAttention",
+                    "x",
+                    Better::kHigher,
+                    {},
+                    {},
+                    {},
+                    {},
+                    0,
+                    "without onnxruntime"});
   }
   for (Row& row : rows) run.report->rows.push_back(std::move(row));
 }

@@ -107,8 +107,7 @@ class PiecewiseStep {
     select.top_k = plan.top_k;
     select.tail_is_current = true;
     select.q = worker.q;
-    const int64_t count =
-        timed_select(select, worker.select, worker.list, worker.times.data());
+    const int64_t count = timed_select(select, worker.select, worker.list, worker.times.data());
     const double selected = seconds_now();
     rkv::cpu::AttendArgs attend;
     attend.shape = &shape_;
@@ -116,7 +115,7 @@ class PiecewiseStep {
     attend.options = attention_;
     attend.head = head;
     attend.list = worker.list;
-    attend.count = count;
+    attend.count = attend.fetched = count;
     attend.q = worker.q;
     rkv::cpu::attend_rows(attend, worker.attend, worker.chunk, worker.sum, target_);
     const double attended = seconds_now();
@@ -144,10 +143,14 @@ void run_piece_rows(const Run& run, Prompt& prompt) {
   Streamer& streamer = *run.streamer;
   const int64_t length = prompt.tokens >= 131072 ? 131072 : 32768;
   const std::string name = length_name(length) + " " + dtype_name(prompt.dtype);
-  Row select{"6", "channels, softmax and top-k, share of the step, " + name, "%", Better::kLower,
-             {}, {}, {}, {}, 0, ""};
-  Row append{"8", "append, share of the t = 256 step, " + name, "%", Better::kLower, {}, {}, {6},
-             {3}, 0, ""};
+  Row select{"6", "channels, softmax and top-k, share of the step, " + name,
+             "%", Better::kLower,
+             {},  {},
+             {},  {},
+             0,   ""};
+  Row append{
+      "8", "append, share of the t = 256 step, " + name, "%", Better::kLower, {}, {}, {6}, {3}, 0,
+      ""};
   for (const int64_t budget : kBudgets) {
     Session session({prompt.dtype, length, budget, run.threads});
     session.open();
@@ -172,7 +175,8 @@ void run_piece_rows(const Run& run, Prompt& prompt) {
       walls.seconds.push_back(wall);
       // Of the time that the threads worked: one that the system held up would shrink every share.
       const double worked = std::accumulate(times.begin(), times.end(), 0.0) / threads;
-      shares.seconds.push_back((times[kChannels] + times[kSoftmax] + times[kTopK]) / threads / worked);
+      shares.seconds.push_back((times[kChannels] + times[kSoftmax] + times[kTopK]) / threads /
+                               worked);
       append_sum += times[kAppend] / threads;
       worked_sum += worked;
     }

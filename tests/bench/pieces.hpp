@@ -9,8 +9,8 @@ namespace rkv_bench {
 
 enum Piece { kAppend, kQuery, kChannels, kScore, kSoftmax, kTopK, kAttend, kStore, kPieces };
 inline constexpr const char* kPieceNames[kPieces] = {
-    "append", "load the query", "channels", "page scores", "softmax", "top-k and rows",
-    "attention", "store the output"};
+    "append",  "load the query", "channels",  "page scores",
+    "softmax", "top-k and rows", "attention", "store the output"};
 
 // select_rows in four parts; adds the seconds of each to times[kChannels .. kTopK].
 int64_t timed_select(const rkv::cpu::SelectArgs& args, const rkv::cpu::SelectScratch& scratch,

@@ -49,9 +49,9 @@ Replica::Replica(Session& session)
       head.rows = lists[static_cast<size_t>(h)];
       head.channels = chosen_channels(session.prompt(), query, h, session.plan().num_channels);
       if (query == 0) {
-        bytes_ += element_ * (static_cast<int64_t>(head.channels.size()) * blocks_read +
-                              loose * 2 * kHeadDim +
-                              static_cast<int64_t>(head.rows.size()) * 2 * kHeadDim);
+        bytes_ += element_ *
+                  (static_cast<int64_t>(head.channels.size()) * blocks_read + loose * 2 * kHeadDim +
+                   static_cast<int64_t>(head.rows.size()) * 2 * kHeadDim);
       }
       heads.push_back(std::move(head));
     }
@@ -79,8 +79,8 @@ uint64_t Replica::read_head(const Head& head, int64_t index) const {
   const std::byte* tail = store_.tail + index * rkv::kTailPages * page_bytes;
   sum ^= read_span(tail, (complete - flushed) * page_bytes);
   if (complete < pages) {
-    sum ^= read_rows(kv + complete * page_size_ * row_bytes, nullptr,
-                     live_ - complete * page_size_, row_bytes, kHeadDim * element_);
+    sum ^= read_rows(kv + complete * page_size_ * row_bytes, nullptr, live_ - complete * page_size_,
+                     row_bytes, kHeadDim * element_);
   }
   return sum ^ read_rows(kv, head.rows.data(), static_cast<int64_t>(head.rows.size()), row_bytes,
                          row_bytes);
@@ -88,9 +88,8 @@ uint64_t Replica::read_head(const Head& head, int64_t index) const {
 
 void Replica::read(int i, Streamer& streamer) const {
   const std::vector<Head>& heads = steps_[static_cast<size_t>(i % kQueries)];
-  streamer.pool().run(kKvHeads, [&](int64_t h, int) {
-    sink += read_head(heads[static_cast<size_t>(h)], h);
-  });
+  streamer.pool().run(kKvHeads,
+                      [&](int64_t h, int) { sink += read_head(heads[static_cast<size_t>(h)], h); });
 }
 
 }  // namespace rkv_bench

@@ -223,10 +223,10 @@ bool write_markdown(const Report& report, const std::string& path) {
                "\n| # | what | measured | floor | goal | stream | verdict |\n"
                "|---|---|---|---|---|---|---|\n");
   for (const Row& row : report.rows) {
-    std::fprintf(file, "| %s | %s | %s | %s | %s | %s | %s |\n", row.id.c_str(),
-                 title(row).c_str(), measured_text(row).c_str(),
-                 limit_text(row, row.floors).c_str(), limit_text(row, row.goals).c_str(),
-                 stream_text(row).c_str(), verdict_text(row).c_str());
+    std::fprintf(file, "| %s | %s | %s | %s | %s | %s | %s |\n", row.id.c_str(), title(row).c_str(),
+                 measured_text(row).c_str(), limit_text(row, row.floors).c_str(),
+                 limit_text(row, row.goals).c_str(), stream_text(row).c_str(),
+                 verdict_text(row).c_str());
   }
   std::fclose(file);
   return true;

@@ -10,14 +10,14 @@ namespace rkv_bench {
 enum class Better { kHigher, kLower };
 
 struct Row {
-  std::string id;      // of performance table: "1" .. "11", "peers"
+  std::string id;  // of performance table: "1" .. "11", "peers"
   std::string what;
-  std::string unit;    // "x", "%" or ""
+  std::string unit;  // "x", "%" or ""
   Better better = Better::kHigher;
   std::vector<std::string> points;  // what the values belong to, for instance t = 256; may be one
   std::vector<double> values, floors, goals;
-  double stream = 0;   // bandwidth of the same run, bytes per second; 0 = not measured with it
-  std::string skipped; // why there is no value
+  double stream = 0;    // bandwidth of the same run, bytes per second; 0 = not measured with it
+  std::string skipped;  // why there is no value
 };
 
 // One figure that is not judged.

@@ -26,9 +26,9 @@ Disturbance disturbance();
 
 struct Side {
   std::string name;
-  std::function<void(int round)> run;     // timed
-  std::function<void()> before;           // not timed; null = nothing
-  double settle_seconds = 0;              // wait after it: a peer's threads may spin on for a while
+  std::function<void(int round)> run;  // timed
+  std::function<void()> before;        // not timed; null = nothing
+  double settle_seconds = 0;           // wait after it: a peer's threads may spin on for a while
   Series series;
 };
 

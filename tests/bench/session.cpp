@@ -87,8 +87,8 @@ void Session::prefill(Prompt& prompt) {
 void Session::decode(int query, int64_t position, const rkv_selection* selection) {
   const int64_t bytes = element_bytes(setup_.dtype) * kHeadDim;
   const int64_t place = query % kQueries;
-  const rkv_tensor q = tensor_of(prompt_->step_q.data() + place * kQueryHeads * bytes,
-                                 setup_.dtype, 1, kQueryHeads);
+  const rkv_tensor q =
+      tensor_of(prompt_->step_q.data() + place * kQueryHeads * bytes, setup_.dtype, 1, kQueryHeads);
   const rkv_tensor k =
       tensor_of(prompt_->step_k.data() + place * kKvHeads * bytes, setup_.dtype, 1, kKvHeads);
   const rkv_tensor v =

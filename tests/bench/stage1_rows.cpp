@@ -72,7 +72,8 @@ void gather(const Prompt& prompt, const std::vector<int64_t>& positions, std::by
   pool.run(kKvHeads, [&](int64_t head, int) {
     std::byte* to = out + head * count * 2 * bytes;
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t from = (positions[static_cast<size_t>(head * count + i)] * kKvHeads + head) * bytes;
+      const int64_t from =
+          (positions[static_cast<size_t>(head * count + i)] * kKvHeads + head) * bytes;
       std::memcpy(to, prompt.k.data() + from, static_cast<size_t>(bytes));
       std::memcpy(to + bytes, prompt.v.data() + from, static_cast<size_t>(bytes));
       to += 2 * bytes;
@@ -88,7 +89,14 @@ void run_stage1_rows(const Run& run, Prompt& prompt) {
   Row row{"7",
           "stage 1 over OpenBLAS sgemm of its products, " + dtype +
               (dots ? " keys, bf16 dots" : " keys, fp32"),
-          "x", Better::kLower, {}, {}, {}, {}, 0, ""};
+          "x",
+          Better::kLower,
+          {},
+          {},
+          {},
+          {},
+          0,
+          ""};
   const OpenBlas blas(run.openblas, run.threads);
   if (!run.peers || !blas.loaded()) row.skipped = "without OpenBLAS";
   Streamer& streamer = *run.streamer;
@@ -104,24 +112,33 @@ void run_stage1_rows(const Run& run, Prompt& prompt) {
                         element_bytes(prompt.dtype));
     const int64_t stream_bytes = prompt.k.bytes() / prompt.tokens * session.prompt_tokens();
     std::vector<Side> sides;
-    sides.push_back({"stage 1", [&](int) { session.prefill(prompt); },
+    sides.push_back({"stage 1",
+                     [&](int) { session.prefill(prompt); },
                      [&] {
                        session.open();
                        cold();
                      },
-                     0, {}});
-    sides.push_back({"read stream over K", [&](int) { streamer.read(prompt.k.data(), stream_bytes); },
-                     cold, 0, {}});
+                     0,
+                     {}});
+    sides.push_back({"read stream over K",
+                     [&](int) { streamer.read(prompt.k.data(), stream_bytes); },
+                     cold,
+                     0,
+                     {}});
     sides.push_back({"gather of the kept rows",
                      [&](int) { gather(prompt, positions, gathered.data(), streamer.pool()); },
-                     cold, 0, {}});
+                     cold,
+                     0,
+                     {}});
     std::unique_ptr<Products> products;
     if (row.skipped.empty()) {
       products = std::make_unique<Products>(prompt, session.prompt_tokens());
       for (const bool queries_first : {true, false}) {
         sides.push_back({queries_first ? "sgemm, [queries][keys]" : "sgemm, [keys][queries]",
                          [&, queries_first](int) { products->multiply(blas, queries_first); },
-                         cold, kOpenBlasSettles, {}});
+                         cold,
+                         kOpenBlasSettles,
+                         {}});
       }
     }
     interleave(sides, run.rounds);
@@ -130,8 +147,8 @@ void run_stage1_rows(const Run& run, Prompt& prompt) {
       run.report->detail(name + ", " + side.name, side.series.median() * 1e3, "ms");
     }
     const double stage1 = sides[0].series.median();
-    const double flops = 2.0 * kWindow * kQueryHeads * kHeadDim *
-                         static_cast<double>(session.prompt_tokens());
+    const double flops =
+        2.0 * kWindow * kQueryHeads * kHeadDim * static_cast<double>(session.prompt_tokens());
     run.report->detail(name + ", stage 1, products alone would be", flops / stage1 / 1e9,
                        "GFLOP/s");
     run.report->detail(name + ", stage 1 without the gather",
@@ -151,8 +168,16 @@ void run_stage1_rows(const Run& run, Prompt& prompt) {
   row.stream = stream;
   run.report->rows.push_back(row);
   if (prompt.dtype == RKV_DTYPE_BF16 && !dots) {
-    run.report->rows.push_back({"7", "stage 1 by bf16 dot products over sgemm", "x",
-                                Better::kLower, {}, {}, {}, {}, 0, "not on this CPU"});
+    run.report->rows.push_back({"7",
+                                "stage 1 by bf16 dot products over sgemm",
+                                "x",
+                                Better::kLower,
+                                {},
+                                {},
+                                {},
+                                {},
+                                0,
+                                "not on this CPU"});
   }
 }
 

@@ -32,8 +32,11 @@ void select_by_nth_element(const float* values, int64_t n, int64_t k, float* cop
 }  // namespace
 
 void run_topk_rows(const Run& run) {
-  Row row{"10", "top-k over std::nth_element, an eighth chosen", "x", Better::kHigher, {}, {}, {},
-          {}, 0, ""};
+  Row row{"10", "top-k over std::nth_element, an eighth chosen",
+          "x",  Better::kHigher,
+          {},   {},
+          {},   {},
+          0,    ""};
   std::mt19937 random(7);
   std::normal_distribution<float> logit(0.0F, 2.0F);
   for (const int64_t n : kCounts) {
@@ -55,16 +58,21 @@ void run_topk_rows(const Run& run) {
     std::vector<Side> sides;
     sides.push_back({"librkv",
                      [&](int) {
-                       each([&](const float* v) { select_best(v, n, k, keys.data(), ours.data()); });
+                       each(
+                           [&](const float* v) { select_best(v, n, k, keys.data(), ours.data()); });
                      },
-                     nullptr, 0, {}});
+                     nullptr,
+                     0,
+                     {}});
     sides.push_back({"nth_element",
                      [&](int) {
                        each([&](const float* v) {
                          select_by_nth_element(v, n, k, copy.data(), theirs.data());
                        });
                      },
-                     nullptr, 0, {}});
+                     nullptr,
+                     0,
+                     {}});
     interleave(sides, 2 * run.rounds);
     row.points.push_back((row.points.empty() ? "n = " : "") + std::to_string(n));
     // A wrong selection has no speed.
