@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The accuracy figures as pictures: plots.py PASSKEY.json KL.json FOLDER
 
-PASSKEY.json becomes a heat map (depth by length, one panel per method), KL.json curves over the
-budget (one panel per text and prompt).
+PASSKEY.json becomes heat maps (depth by length, one panel per method), passkey.png for the filler
+and story.png for the story; KL.json becomes curves over the budget (one panel per text and prompt).
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def curves(records: list[dict], path: Path) -> None:
 def main() -> None:
     passkey, kl, folder = (Path(given) for given in sys.argv[1:4])
     folder.mkdir(parents=True, exist_ok=True)
-    heat_map(json.loads(passkey.read_text(encoding="utf-8")), folder / "passkey.png")
+    records = json.loads(passkey.read_text(encoding="utf-8"))
+    for text, name in (("filler", "passkey.png"), ("story", "story.png")):
+        heat_map([record for record in records if record["text"] == text], folder / name)
     curves(json.loads(kl.read_text(encoding="utf-8")), folder / "kl.png")
 
 
