@@ -28,11 +28,12 @@ class Streamer {
 
   // Reads [data, data + bytes) with all threads.
   void read(const std::byte* data, int64_t bytes);
-  // Leaves the caches with other data in every core, and this pool's threads asleep.
+  // Leaves the caches with other data in every core. By threads of its own, as an engine's are between
+  // two layers: those of read() and of a cache have slept meanwhile, all alike.
   void evict();
 
  private:
-  rkv::cpu::Pool pool_;
+  rkv::cpu::Pool pool_, evict_pool_;
   HugeBuffer evicted_;
 };
 
