@@ -82,7 +82,6 @@ part tests cases ctests release
 part python cases python_tests bindings/python/tests tests/python_engine
 part quickstart script examples/quickstart.sh --quick
 part readme script readme
-part accuracy script tests/accuracy/run.sh
 part build-asan step build asan
 for simd in $(simd_targets); do
   part "asan-$simd" cases ctests asan "$simd"
