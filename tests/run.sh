@@ -87,8 +87,8 @@ for simd in $(simd_targets); do
   part "asan-$simd" cases ctests asan "$simd"
 done
 part build-tsan step build tsan
-# What several threads touch: the pool, split stages, callers side by side.
-part tsan cases ctests tsan '' -R 'pool|stage1_test|decode_test|bits|chunks|process|in_use|caches|silence'
+# What several threads touch and what is fast enough there: the pool, callers side by side.
+part tsan cases ctests tsan '' -R 'pool|process|in_use|caches|silence'
 
 [ "${wanted[0]:-}" != --list ] || exit 0
 echo
