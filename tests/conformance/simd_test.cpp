@@ -18,7 +18,12 @@ class Target : public testing::TestWithParam<const char*> {
     if (had_) before_ = before;
     setenv("RKV_SIMD", GetParam(), 1);
     Cache probe(make_config(1, 1, 8, 8, 8, 8));
-    if (probe.status() == RKV_UNSUPPORTED) GTEST_SKIP() << probe.text();
+    // The error lists what this machine has; a target that is listed may not be refused.
+    const std::string text = probe.text();
+    if (probe.status() == RKV_INVALID_ARGUMENT &&
+        text.find(GetParam(), text.find("must be")) == std::string::npos) {
+      GTEST_SKIP() << text;
+    }
     ASSERT_EQ(RKV_OK, probe.status()) << probe.text();
   }
   void TearDown() override {
