@@ -91,8 +91,8 @@ part build-asan step build asan
 for simd in $(simd_targets); do
   part "asan-$simd" cases ctests asan "$simd"
 done
-# What several threads touch and what is fast enough there: the pool, callers side by side.
-threaded=(core_pool_test conformance_process_test capi_in_use capi_caches capi_silence)
+# What several threads touch: the pool, both stages shared between threads, callers side by side.
+threaded=(core_pool_test conformance_threads_test conformance_process_test capi_in_use capi_caches capi_silence)
 part build-tsan step build tsan "${threaded[@]}"
 part tsan cases ctests tsan '' -R "^($(IFS='|'; echo "${threaded[*]}"))\$"
 

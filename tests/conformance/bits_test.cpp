@@ -1,109 +1,13 @@
-// Same input, same SIMD target: same bits, whatever threads, batch, chunks, repeats and rewinds.
+// Same input, same SIMD target: same bits, whatever batch, chunks, repeats and rewinds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 
-#include "../support/cases.hpp"
+#include "../support/life.hpp"
 
 namespace {
 
 using namespace rkv_test;
-using Bits = std::vector<std::uint8_t>;
-
-// Kept positions and the bits of every step of one life.
-struct Trace {
-  std::vector<std::vector<std::int64_t>> kept;
-  std::vector<Bits> steps;
-  std::vector<std::vector<std::int64_t>> selections;
-  bool operator==(const Trace& o) const {
-    return kept == o.kept && steps == o.steps && selections == o.selections;
-  }
-};
-
-void fill_row(StepBuffers* step, int seq, std::int64_t position, const StepData& data) {
-  step->seq[0] = seq;
-  step->positions[0] = position;
-  step->q.fill(data.q);
-  step->k.fill(data.k);
-  step->v.fill(data.v);
-}
-
-void record(StepBuffers& step, std::int64_t kv_heads, Trace* trace) {
-  trace->steps.push_back(step.result_bits());
-  for (std::int64_t h = 0; h < kv_heads; ++h)
-    trace->selections.push_back(step.selection.list(0, h));
-}
-
-void decode_one(Cache* cache, int seq, std::int64_t position, std::uint64_t seed, Trace* trace) {
-  StepBuffers step(cache, 1);
-  fill_row(&step, seq, position, StepData(cache->config(), seed, position));
-  ASSERT_EQ(RKV_OK, step.decode()) << cache->text();
-  record(step, cache->config().kv_heads, trace);
-}
-
-Trace life(const rkv_cache_config& c, std::int64_t prompt, std::int64_t steps, std::uint64_t seed,
-           const rkv_sequence_options* options = nullptr) {
-  Trace trace;
-  Cache cache(c);
-  EXPECT_EQ(RKV_OK, cache.status()) << cache.text();
-  EXPECT_EQ(RKV_OK, cache.open(0, options)) << cache.text();
-  const Prompt p(c, prompt, std::min<std::int64_t>(prompt, 32), seed);
-  PromptTensors t(c, p, Placement());
-  EXPECT_EQ(RKV_OK, cache.prefill(0, 0, prompt - p.q.count, prompt, &t.q, &t.kv.k, &t.kv.v))
-      << cache.text();
-  trace.kept = cache.positions(0);
-  for (std::int64_t at = prompt; at < prompt + steps; ++at) {
-    decode_one(&cache, 0, at, seed, &trace);
-    if (testing::Test::HasFatalFailure()) break;
-  }
-  return trace;
-}
-
-TEST(Bits, ThreadsDoNotMatter) {
-  for (int dtype : kDtypes) {
-    for (const auto& shape : {std::array<int, 4>{8, 2, 64, 3000},
-                              {4, 1, 128, 20000},
-                              {5, 5, 40, 700},
-                              {71, 1, 16, 2500}}) {
-      rkv_cache_config c =
-          make_config(shape[0], shape[1], shape[2], shape[3], 12, shape[3] / 12, dtype);
-      const Trace one = life(c, shape[3], 12, 3);
-      for (int threads : {2, 3, 8}) {
-        c.num_threads = threads;
-        EXPECT_TRUE(one == life(c, shape[3], 12, 3)) << describe(c);
-      }
-    }
-  }
-}
-
-// Options that take other paths through stage 1 and 2.
-TEST(Bits, ThreadsDoNotMatterWithOptions) {
-  for (int i = 0; i < scaled(40); ++i) {
-    Random random(300 + static_cast<std::uint64_t>(i));
-    rkv_cache_config c = random_shape(&random, 3000, 6e7);
-    random_stage1_options(&random, &c);
-    random_stage2_options(&random, &c);
-    c.key_as_query = 0;
-    const std::int64_t steps = std::min<std::int64_t>(6, c.max_new_tokens);
-    c.num_threads = 1;
-    const Trace one = life(c, c.max_prompt_tokens, steps, 4);
-    c.num_threads = static_cast<int>(random.integer(2, 8));
-    EXPECT_TRUE(one == life(c, c.max_prompt_tokens, steps, 4)) << describe(c);
-  }
-}
-
-// A dense step of many rows and one KV head is split along tokens.
-TEST(Bits, OneKvHeadDenseAndLong) {
-  for (int dtype : kDtypes) {
-    rkv_cache_config c = make_config(4, 1, 64, 20000, 4, 40000, dtype);
-    const Trace one = life(c, 20000, 4, 9);
-    for (int threads : {2, 3, 8}) {
-      c.num_threads = threads;
-      EXPECT_TRUE(one == life(c, 20000, 4, 9)) << describe(c);
-    }
-  }
-}
 
 // B60: a row of a batch gives the bits of a call of its own; padding rows and the order of rows do
 // not matter. B02: per-rank caches (local heads) are just caches.
