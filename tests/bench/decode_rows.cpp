@@ -51,17 +51,17 @@ void measure_length(const Run& run, Prompt& prompt, const Limits& limits) {
 
   std::vector<Side> sides;
   sides.push_back(
-      {"read stream", [&](int) { streamer.read(dense_rows, dense_bytes); }, cold, 0, {}});
-  sides.push_back({"dense decode", [&](int i) { dense.step(i); }, cold, 0, {}});
+      {"read stream", [&](int) { streamer.read(dense_rows, dense_bytes); }, cold, false, {}});
+  sides.push_back({"dense decode", [&](int i) { dense.step(i); }, cold, false, {}});
   for (int b = 0; b < kBudgetCount; ++b) {
     const std::string budget = "t = " + std::to_string(kBudgets[b]);
     Session* session = sessions[static_cast<size_t>(b)].get();
     const Replica* replica = replicas[static_cast<size_t>(b)].get();
-    sides.push_back({"step, " + budget, [=](int i) { session->step(i); }, cold, 0, {}});
+    sides.push_back({"step, " + budget, [=](int i) { session->step(i); }, cold, false, {}});
     sides.push_back({"replica of the step, " + budget,
                      [=, &streamer](int i) { replica->read(i, streamer); },
                      cold,
-                     0,
+                     false,
                      {}});
   }
   // A dense decode of a short prompt takes little longer than a step: more samples cost nothing.
@@ -152,7 +152,7 @@ void run_thread_rows(const Run& run, Prompt& prompt) {
           {"step, " + length_name(length) + ", t = " + std::to_string(budget) + ", " + name,
            [=](int i) { session->step(i); },
            cold,
-           0,
+           false,
            {}});
     }
     prompts.push_back(
@@ -164,7 +164,7 @@ void run_thread_rows(const Run& run, Prompt& prompt) {
                               session->open();
                               cold();
                             },
-                            0,
+                            false,
                             {}});
   }
   interleave(step_sides, run.rounds);

@@ -22,8 +22,8 @@ QUERY_HEADS, KV_HEADS, HEAD_DIM = 32, 8, 128
 RKV_DTYPES = {"f32": 1, "f16": 2}
 NUMPY_DTYPES = {"f32": np.float32, "f16": np.float16}
 ONNX_DTYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16}
-# Seconds after a call for which onnxruntime's threads may look for more work.
-SETTLE = 0.02
+# Seconds of one look whether onnxruntime's threads still spin, and the most looks.
+LOOK, LOOKS = 0.01, 200
 
 
 def model(dtype: str) -> bytes:
@@ -142,6 +142,15 @@ def load(path: str) -> ctypes.CDLL:
     return library
 
 
+def wait_until_idle() -> None:
+    """Until no thread of this process runs: spinning, they would hold a core all through a sample."""
+    for _ in range(LOOKS):
+        before = time.process_time()
+        time.sleep(LOOK)
+        if time.process_time() - before < 0.1 * LOOK:
+            return
+
+
 def measure(library: ctypes.CDLL, dtype: str, tokens: int, args: argparse.Namespace) -> str:
     random = np.random.default_rng(tokens)
 
@@ -162,7 +171,7 @@ def measure(library: ctypes.CDLL, dtype: str, tokens: int, args: argparse.Namesp
             if round_ > 0:  # the first round is thrown away
                 times[name].append(taken)
             if name == "theirs":
-                time.sleep(SETTLE)
+                wait_until_idle()
     a, b = ours.out.astype(np.float64), theirs.output().astype(np.float64)
     apart = np.linalg.norm(a - b) / np.linalg.norm(a)
     ours.close()

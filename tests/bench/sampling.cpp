@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <thread>
 
 namespace rkv_bench {
@@ -18,6 +19,24 @@ int64_t cores_taken_away() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_nivcsw;
+}
+
+double processor_seconds() {
+  timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+// Until the process used next to nothing of a look's time, or 2 s have passed. How long a peer's threads
+// spin is its build's choice: OpenBLAS's do for 2^26 to 2^28 ticks (30 to 120 ms), and would hold one
+// core all through the next side's sample.
+void wait_until_idle() {
+  constexpr std::chrono::milliseconds kLook{10};
+  for (int look = 0; look < 200; ++look) {
+    const double before = processor_seconds();
+    std::this_thread::sleep_for(kLook);
+    if (processor_seconds() - before < 0.001) return;
+  }
 }
 
 }  // namespace
@@ -58,9 +77,7 @@ void interleave(std::vector<Side>& sides, int rounds) {
         ++total.samples;
         total.disturbed += clean ? 0 : 1;
       }
-      if (side.settle_seconds > 0) {
-        std::this_thread::sleep_for(std::chrono::duration<double>(side.settle_seconds));
-      }
+      if (side.lingers) wait_until_idle();
     }
   }
   for (size_t i = 0; i < sides.size(); ++i) {

@@ -28,12 +28,13 @@ struct Side {
   std::string name;
   std::function<void(int round)> run;  // timed
   std::function<void()> before;        // not timed; null = nothing
-  double settle_seconds = 0;           // wait after it: a peer's threads may spin on for a while
+  bool lingers = false;  // a peer's threads look for more work for a while: see interleave
   Series series;
 };
 
 // `rounds` undisturbed samples of every side, or twice as many samples of any kind; the side that starts
-// changes from round to round. One round more is run first and thrown away.
+// changes from round to round. One round more is run first and thrown away. After a side that lingers it
+// waits until no thread of this process runs.
 void interleave(std::vector<Side>& sides, int rounds);
 
 // a's median over b's.

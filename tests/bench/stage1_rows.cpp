@@ -14,9 +14,6 @@
 namespace rkv_bench {
 namespace {
 
-// OpenBLAS's threads look for work for up to 2^26 ticks before they sleep.
-constexpr double kOpenBlasSettles = 0.04;
-
 // The products of one layer: per KV head the 128 = W * G window queries times all keys.
 struct Products {
   Products(const Prompt& prompt, int64_t token_count)
@@ -118,17 +115,17 @@ void run_stage1_rows(const Run& run, Prompt& prompt) {
                        session.open();
                        cold();
                      },
-                     0,
+                     false,
                      {}});
     sides.push_back({"read stream over K",
                      [&](int) { streamer.read(prompt.k.data(), stream_bytes); },
                      cold,
-                     0,
+                     false,
                      {}});
     sides.push_back({"gather of the kept rows",
                      [&](int) { gather(prompt, positions, gathered.data(), streamer.pool()); },
                      cold,
-                     0,
+                     false,
                      {}});
     std::unique_ptr<Products> products;
     if (row.skipped.empty()) {
@@ -137,7 +134,7 @@ void run_stage1_rows(const Run& run, Prompt& prompt) {
         sides.push_back({queries_first ? "sgemm, [queries][keys]" : "sgemm, [keys][queries]",
                          [&, queries_first](int) { products->multiply(blas, queries_first); },
                          cold,
-                         kOpenBlasSettles,
+                         true,
                          {}});
       }
     }

@@ -62,7 +62,7 @@ void run_topk_rows(const Run& run) {
                            [&](const float* v) { select_best(v, n, k, keys.data(), ours.data()); });
                      },
                      nullptr,
-                     0,
+                     false,
                      {}});
     sides.push_back({"nth_element",
                      [&](int) {
@@ -71,7 +71,7 @@ void run_topk_rows(const Run& run) {
                        });
                      },
                      nullptr,
-                     0,
+                     false,
                      {}});
     interleave(sides, 2 * run.rounds);
     row.points.push_back((row.points.empty() ? "n = " : "") + std::to_string(n));
