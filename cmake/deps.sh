@@ -4,7 +4,7 @@
 #   cmake/deps.sh [--prefix DIR] [GROUP...]      (default: core test)
 #
 #   core    C++ compiler, CMake >= 3.24, Ninja, make, pkg-config, binutils, Highway >= 1.2 (static)
-#   test    GoogleTest, abidiff, DLPack's header
+#   test    GoogleTest, abidiff, DLPack's header, what cpack -G DEB needs
 #   bench   Google Benchmark
 #   python  Python >= 3.11 with venv and headers, SWIG >= 4.1 in DIR/venv
 #   format  clang-format 19 in DIR/venv
@@ -166,6 +166,8 @@ if wants test; then
   probe GTest 1.11 || apt_install libgtest-dev
   probe GTest 1.11 || die "GoogleTest >= 1.11 (CMake does not find it)"
   has abidiff || apt_install abigail-tools
+  has dpkg-shlibdeps || ! has apt-get || apt_install dpkg-dev
+  has file || ! has apt-get || apt_install file
   [ -e /usr/include/dlpack/dlpack.h ] || apt_install libdlpack-dev
   say "GoogleTest, abidiff, DLPack: found"
 fi
