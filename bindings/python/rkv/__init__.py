@@ -33,7 +33,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._library import abi_version, device_count, memory, plan, version
-from ._options import CacheOptions
+from ._options import CacheOptions, SequenceOptions
 from ._records import AuditResult, Buffers, Memory, Paging, Plan, Selection, SequenceStats
 
 __version__ = version()
@@ -58,6 +58,7 @@ __all__ = [
     "Plan",
     "RkvError",
     "Selection",
+    "SequenceOptions",
     "SequenceStats",
     "UnsupportedError",
     "abi_version",

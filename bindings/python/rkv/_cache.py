@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ._arrays import AnyArray, Array, Ids, as_ids, empty_like
 from ._errors import BadStateError, InvalidArgumentError
 from ._library import read_memory, read_plan
-from ._options import CacheOptions, make_config, make_sequence_options
+from ._options import CacheOptions, SequenceOptions, make_config, make_sequence_options
 from ._records import (
     AuditResult,
     Buffers,
@@ -83,20 +83,12 @@ class Cache:
 
     # ---- sequences --------------------------------------------------------------------------
 
-    def open(
-        self,
-        seq: int,
-        *,
-        max_new_tokens: int = 0,
-        token_budget: int = 0,
-        compression_ratio: float = 0.0,
-    ) -> None:
-        """Opens slot `seq` (0 to max_sequences - 1); 0 takes the cache's own value.
+    def open(self, seq: int, **options: Unpack[SequenceOptions]) -> None:
+        """Opens slot `seq` (0 to max_sequences - 1); what is left out, or 0, is the cache's own.
 
         Give `token_budget` or `compression_ratio`, not both.
         """
-        options = make_sequence_options(max_new_tokens, token_budget, compression_ratio)
-        self._handle.open_sequence(seq, options)
+        self._handle.open_sequence(seq, make_sequence_options(options))
 
     def close_sequence(self, seq: int, *, stream: int = 0) -> None:
         """Forgets the sequence and frees its slot."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Unpack
 
 from ._errors import AbiMismatchError
-from ._options import DEVICES, CacheOptions, Device, enum_value, make_config
+from ._options import (
+    DEVICES,
+    CacheOptions,
+    Device,
+    SequenceOptions,
+    enum_value,
+    make_config,
+    make_sequence_options,
+)
 from ._records import Memory, Plan
 from ._swig import native
 
@@ -61,10 +69,19 @@ def read_memory(source: native.rkv_memory) -> Memory:
     )
 
 
-def plan(prompt_tokens: int, **options: Unpack[CacheOptions]) -> Plan:
-    """The plan that a cache of these options makes for a prompt of that length."""
+def plan(
+    prompt_tokens: int,
+    *,
+    sequence: SequenceOptions | None = None,
+    **options: Unpack[CacheOptions],
+) -> Plan:
+    """The plan that a cache of these options makes for a prompt of that length.
+
+    `sequence` is what one request asks for, as in `Cache.open`.
+    """
     result = native.rkv_plan()
-    native.rkv_plan_make(make_config(options), None, prompt_tokens, result)
+    own = None if sequence is None else make_sequence_options(sequence)
+    native.rkv_plan_make(make_config(options), own, prompt_tokens, result)
     return read_plan(result)
 
 

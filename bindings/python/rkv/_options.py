@@ -54,6 +54,14 @@ class CacheOptions(TypedDict, total=False):
     dense_layers: Iterable[int]  # layers that keep and attend to everything
 
 
+class SequenceOptions(TypedDict, total=False):
+    """What one request asks for; what is left out, or 0, is the cache's own."""
+
+    max_new_tokens: int
+    token_budget: int  # this,
+    compression_ratio: float  # or this
+
+
 DEVICES = {"cpu": native.RKV_DEVICE_CPU, "cuda": native.RKV_DEVICE_CUDA}
 DTYPES = {
     "f32": native.RKV_DTYPE_F32,
@@ -85,8 +93,10 @@ _ENUMS: dict[str, dict[str, int]] = {
 }
 
 
-def enum_value(name: str, values: Mapping[str, int], given: str) -> int:
-    """The constant behind a word."""
+def enum_value(name: str, values: Mapping[str, int], given: str | int) -> int:
+    """The constant behind a word. A number goes through: the library judges it."""
+    if isinstance(given, int):
+        return given
     try:
         return values[given]
     except (KeyError, TypeError):
@@ -114,12 +124,12 @@ def make_config(options: CacheOptions) -> native.rkv_cache_config:
     return config
 
 
-def make_sequence_options(
-    max_new_tokens: int, token_budget: int, compression_ratio: float
-) -> native.rkv_sequence_options:
-    """What one request asks for; 0 is the cache's own."""
+def make_sequence_options(given: SequenceOptions) -> native.rkv_sequence_options:
+    """The struct behind one request's options."""
+    unknown = given.keys() - SequenceOptions.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"unknown option {', '.join(sorted(unknown))}")
     options = native.rkv_sequence_options()
-    options.max_new_tokens = max_new_tokens
-    options.token_budget = token_budget
-    options.compression_ratio = compression_ratio
+    for name, value in given.items():
+        setattr(options, name, value)
     return options
