@@ -268,6 +268,7 @@ void set_field(const line *at, enum struct_kind kind, void *object, const char *
   }
   int64_t layers[256];
   const int64_t count = read_list(at, value, layers, 256);
+  memset(target, 0, sizeof((rkv_cache_config *)0)->dense_layers);
   for (int64_t i = 0; i < count && i < 256; ++i) {
     if (layers[i] < 0 || layers[i] > 255) fail(at, "layer %lld", (long long)layers[i]);
     ((uint32_t *)target)[layers[i] / 32] |= UINT32_C(1) << (layers[i] % 32);
