@@ -1,0 +1,3 @@
+module github.com/librkv/librkv/bindings/go
+
+go 1.21
