@@ -8,38 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the last action left for its expectations. */
-enum action { NOTHING, FIELDS, KEPT, SELECTION, OUTPUT };
-
-enum { MAX_SEQUENCES = 1024 };
-
-static struct {
-  int cases;
-  uint64_t checksum;
-
-  rkv_cache *cache;
-  rkv_cache_config config;
-  rkv_sequence_options options;
-  int has_options;
-  uint64_t seeds[MAX_SEQUENCES];
-  overrides set;
-  int64_t capacity; /* of a selection, per row and KV head */
-
-  enum action last, also; /* decode leaves a selection and an output */
-  enum struct_kind kind;
-  union {
-    rkv_plan plan;
-    rkv_memory memory;
-    rkv_sequence_stats stats;
-    rkv_audit_result audit;
-  } fields;
-  int64_t *positions, position_count; /* [Hkv][position_count] */
-  int64_t rows;                       /* of the last select, attend or decode */
-  rkv_selection selection;
-  int64_t selected_rows;
-  rkv_tensor out;
-  float *lse;
-} run;
+struct run_state run;
 
 #define ZEROED(type, name)          \
   type name;                        \
@@ -79,13 +48,6 @@ static int settle(const line *at, rkv_status status, const rkv_error *err) {
   add_bytes(&run.checksum, (uint32_t)status, 4);
   return 0;
 }
-
-static const char *word(const line *at, int index) {
-  if (index >= at->count) fail(at, "%s: a word is missing", at->words[0]);
-  return at->words[index];
-}
-
-static int64_t integer(const line *at, int index) { return read_integer(at, word(at, index)); }
 
 static uint64_t seed_of(int64_t seq) {
   return seq >= 0 && seq < MAX_SEQUENCES ? run.seeds[seq] : 0;
@@ -339,70 +301,6 @@ static void do_transfer(const line *at) {
   settle(at, status, &err);
 }
 
-/* --- expectations --- */
-
-static void check_list(const line *at, const int64_t *got64, const int32_t *got32, int64_t count) {
-  int64_t *want = allocate((size_t)count * sizeof *want);
-  const char *list = word(at, at->count - 1);
-  const int64_t wanted = read_list(at, list, want, count);
-  if (wanted != count) {
-    fail(at, "%lld entries, expected %lld", (long long)count, (long long)wanted);
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t got = got64 != NULL ? got64[i] : got32[i];
-    if (got != want[i]) {
-      fail(at, "entry %lld is %lld, expected %lld", (long long)i, (long long)got,
-           (long long)want[i]);
-    }
-  }
-  free(want);
-}
-
-static int64_t within(const line *at, int index, int64_t end) {
-  const int64_t value = integer(at, index);
-  if (value < 0 || value >= end) fail(at, "%s is out of range", word(at, index));
-  return value;
-}
-
-static void check(const line *at) {
-  const char *what = word(at, 1);
-  if (strcmp(what, "fields") == 0 && run.last == FIELDS) {
-    const double tolerance = read_real(at, word(at, 2));
-    for (int i = 3; i < at->count; ++i) {
-      check_field(at, run.kind, &run.fields, at->words[i], tolerance);
-    }
-  } else if (strcmp(what, "kept") == 0 && run.last == KEPT) {
-    const int64_t head = within(at, 2, run.config.kv_heads);
-    check_list(at, run.positions + head * run.position_count, NULL, run.position_count);
-  } else if (strcmp(what, "selection") == 0 && run.last == SELECTION) {
-    const int64_t row = within(at, 2, run.rows), head = within(at, 3, run.config.kv_heads);
-    const int64_t list = row * run.config.kv_heads + head;
-    check_list(at, NULL, run.selection.indices + list * run.capacity, run.selection.counts[list]);
-  } else if (strcmp(what, "out") == 0 && run.also == OUTPUT) {
-    const int64_t row = within(at, 2, run.rows), head = within(at, 3, run.config.q_heads);
-    const double tolerance = read_real(at, word(at, 4));
-    if (at->count - 5 != run.out.shape[2]) fail(at, "%d values", at->count - 5);
-    for (int i = 5; i < at->count; ++i) {
-      const double got = element(&run.out, row, head, i - 5);
-      if (!near_enough(got, read_real(at, at->words[i]), tolerance)) {
-        fail(at, "channel %d is %.9g, expected %s", i - 5, got, at->words[i]);
-      }
-    }
-  } else if (strcmp(what, "lse") == 0 && run.also == OUTPUT) {
-    const int64_t row = within(at, 2, run.rows);
-    const double tolerance = read_real(at, word(at, 3));
-    if (at->count - 4 != run.config.q_heads) fail(at, "%d values", at->count - 4);
-    for (int i = 4; i < at->count; ++i) {
-      const double got = run.lse[row * run.config.q_heads + i - 4];
-      if (!near_enough(got, read_real(at, at->words[i]), tolerance)) {
-        fail(at, "lse of head %d is %.9g, expected %s", i - 4, got, at->words[i]);
-      }
-    }
-  } else {
-    fail(at, "= %s does not belong to the action before", what);
-  }
-}
-
 /* --- files --- */
 
 typedef struct directive {
@@ -442,7 +340,7 @@ static void do_line(const line *at) {
   } else if (strcmp(name, "set") == 0) {
     set_element(at);
   } else if (strcmp(name, "=") == 0) {
-    check(at);
+    check_expectation(at);
   } else {
     const directive *d = actions;
     while (d->name != NULL && strcmp(d->name, name) != 0) ++d;

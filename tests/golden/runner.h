@@ -31,6 +31,10 @@ char *read_text(const char *path);
 /* Cuts the next line off *rest; 0 at the end. `words` is `at`'s own, reused for every line. */
 int next_line(char **rest, line *at);
 
+/* The word at `index`, as it stands or as an integer. */
+const char *word(const line *at, int index);
+int64_t integer(const line *at, int index);
+
 int64_t read_integer(const line *at, const char *word);
 double read_real(const line *at, const char *word);
 int near_enough(double got, double want, double tolerance);
@@ -82,5 +86,46 @@ void add_float(uint64_t *checksum, float value);
 void add_tensor(uint64_t *checksum, const rkv_tensor *tensor);
 
 void *allocate(size_t bytes); /* never NULL */
+
+/* --- the state of a run --- */
+
+/* What the last action left for its expectations. */
+enum action { NOTHING, FIELDS, KEPT, SELECTION, OUTPUT };
+
+enum { MAX_SEQUENCES = 1024 };
+
+struct run_state {
+  int cases;
+  uint64_t checksum;
+
+  rkv_cache *cache;
+  rkv_cache_config config;
+  rkv_sequence_options options;
+  int has_options;
+  uint64_t seeds[MAX_SEQUENCES];
+  overrides set;
+  int64_t capacity; /* of a selection, per row and KV head */
+
+  enum action last, also; /* decode leaves a selection and an output */
+  enum struct_kind kind;
+  union {
+    rkv_plan plan;
+    rkv_memory memory;
+    rkv_sequence_stats stats;
+    rkv_audit_result audit;
+  } fields;
+  int64_t *positions, position_count; /* [Hkv][position_count] */
+  int64_t rows;                       /* of the last select, attend or decode */
+  rkv_selection selection;
+  int64_t selected_rows;
+  rkv_tensor out;
+  float *lse;
+};
+extern struct run_state run; /* runner.c */
+
+/* --- runner_check.c --- */
+
+/* A line that starts with "=". */
+void check_expectation(const line *at);
 
 #endif

@@ -87,6 +87,13 @@ int64_t read_integer(const line *at, const char *word) {
   return value;
 }
 
+const char *word(const line *at, int index) {
+  if (index >= at->count) fail(at, "%s: a word is missing", at->words[0]);
+  return at->words[index];
+}
+
+int64_t integer(const line *at, int index) { return read_integer(at, word(at, index)); }
+
 double read_real(const line *at, const char *word) {
   char *end = NULL;
   const double value = strtod(word, &end);

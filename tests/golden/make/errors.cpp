@@ -117,6 +117,17 @@ void dense_layer_beyond(Case& c) {
   c.fails("create", kInvalid, "dense_layers");
 }
 
+// Valid sizes that no machine can give, and sizes beyond 2^62 bytes.
+void too_large(Case& c) {
+  c.config(
+      "layers=256 q_heads=64 kv_heads=64 head_dim=128 kv_dtype=1 max_prompt_tokens=2000000000 "
+      "max_new_tokens=8 token_budget=2000000000 prompt_budget=2000000000 num_threads=1");
+  c.fails("create", "OUT_OF_MEMORY", "buffers");
+  c.config("kv_heads=65536 q_heads=65536 max_sequences=100000");
+  c.fails("memory", kInvalid, "max_prompt_tokens");
+  c.fails("create", kInvalid, "max_prompt_tokens");
+}
+
 void plans(Case& c) {
   c.config("head_dim=64 token_budget=40 max_new_tokens=8");
   c.plan(100);
@@ -301,6 +312,7 @@ void add_errors(Book& book) {
   configs(book, "budgets", kBudgets);
   configs(book, "stages", kStages);
   book.add("errors-dense-layer-beyond", dense_layer_beyond);
+  book.add("errors-too-large", too_large);
   book.add("errors-plans", plans);
   book.add("errors-opens", opens);
   book.add("errors-not-open", not_open);

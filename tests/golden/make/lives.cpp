@@ -26,6 +26,18 @@ void drafts(Case& c) {
   c.kept(0);
 }
 
+// The same with the two halves apart.
+void drafts_in_halves(Case& c) {
+  start(c, "token_budget=32 max_rows=4 page_size=3 num_threads=2");
+  c.open(0);
+  c.prefill(0, 0, 110);
+  c.select(0, {{0, 110}, {0, 111}, {0, 112}, {0, 113}});
+  c.attend(0, {{0, 110}, {0, 111}, {0, 112}, {0, 113}});
+  c.select(0, {{0, 111}, {0, 112}});
+  c.attend(0, {{0, 111}, {0, 112}});
+  c.stats(0);
+}
+
 // One step again and again changes nothing.
 void retries(Case& c) {
   start(c, "token_budget=32 page_size=4");
@@ -161,6 +173,7 @@ void failures_between(Case& c) {
 
 void add_lives(Book& book) {
   book.add("lives-drafts", drafts);
+  book.add("lives-drafts-in-halves", drafts_in_halves);
   book.add("lives-retries", retries);
   book.add("lives-rewinds", rewinds);
   book.add("lives-rewind-over-layers", rewind_over_layers);

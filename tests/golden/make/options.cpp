@@ -28,6 +28,22 @@ void dense_layers(Case& c) {
   }
 }
 
+// Bits beyond the first word of the mask, and layers that are left out.
+void many_layers(Case& c) {
+  c.config(std::string(kSmall) +
+           " layers=256 dense_layers=33,255 max_prompt_tokens=60 "
+           "max_new_tokens=4 token_budget=20");
+  c.create();
+  c.open(0);
+  for (int layer : {32, 33, 254, 255}) {
+    c.prefill(0, layer, 60);
+    c.decode(layer, {{0, 60}});
+    c.kept(0, layer);
+    c.stats(0, layer);
+  }
+  c.stats(0, 0);
+}
+
 // Sequences of one cache with sizes of their own, in one call.
 void own_sizes(Case& c) {
   c.config(std::string(kSmall) +
@@ -122,6 +138,7 @@ void memory_of_dense_layers(Case& c) {
 
 void add_options(Book& book) {
   book.add("options-dense-layers", dense_layers);
+  book.add("options-many-layers", many_layers);
   book.add("options-own-sizes", own_sizes);
   book.add("options-everything-f32", [](Case& c) { everything(c, 1); });
   book.add("options-everything-f16", [](Case& c) { everything(c, 2); });
