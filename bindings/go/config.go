@@ -84,7 +84,7 @@ type Config struct {
 	Pooling         int32
 	Temperature     int32
 
-	KeyAsQuery   bool    // the last WindowSize keys stand in for queries
+	KeyAsQuery   int32   // 1: the last WindowSize keys stand in for queries
 	SoftmaxScale float32 // 0 = 1 / sqrt(HeadDim)
 	LogitSoftcap float32 // 0 = none; else cap * tanh(x / cap)
 
@@ -133,7 +133,7 @@ func (c *Config) write(to *C.rkv_cache_config) error {
 		selection_domain:  C.int32_t(c.SelectionDomain),
 		pooling:           C.int32_t(c.Pooling),
 		temperature:       C.int32_t(c.Temperature),
-		key_as_query:      flag(c.KeyAsQuery),
+		key_as_query:      C.int32_t(c.KeyAsQuery),
 		softmax_scale:     C.float(c.SoftmaxScale),
 		logit_softcap:     C.float(c.LogitSoftcap),
 	}

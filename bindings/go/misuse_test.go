@@ -5,11 +5,13 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	rkv "github.com/librkv/librkv/bindings/go"
 )
@@ -107,38 +109,46 @@ func TestWrongArguments(t *testing.T) {
 		word   string
 		spoil  func(*rkv.DecodeArgs)
 	}{
-		"dtype":           {rkv.ErrInvalidArgument, "q", func(a *rkv.DecodeArgs) { a.Q = rkv.Float16s(make([]uint16, 64), 1, qHeads, dim) }},
-		"dtype unknown":   {rkv.ErrInvalidArgument, "q", func(a *rkv.DecodeArgs) { a.Q = rkv.View(99, make([]byte, 64), 1, qHeads, dim) }},
-		"dtype 0":         {rkv.ErrInvalidArgument, "q", func(a *rkv.DecodeArgs) { a.Q = rkv.View(0, make([]float32, 64), 1, qHeads, dim) }},
-		"misaligned":      {rkv.ErrInvalidArgument, "k", func(a *rkv.DecodeArgs) { a.K = rkv.View(rkv.F32, make([]byte, 132)[1:], 1, kvHeads, dim) }},
-		"nil data":        {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = rkv.Float32s(nil, 1, kvHeads, dim) }},
-		"short k":         {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(31) }},
-		"short v":         {rkv.ErrBufferTooSmall, "v", func(a *rkv.DecodeArgs) { a.V = short(0) }},
-		"short out":       {rkv.ErrBufferTooSmall, "out", func(a *rkv.DecodeArgs) { a.Out = rkv.Float32s(make([]float32, 63), 1, qHeads, dim) }},
-		"short lse":       {rkv.ErrBufferTooSmall, "lse", func(a *rkv.DecodeArgs) { a.LSE = make([]float32, 3) }},
-		"positions":       {rkv.ErrInvalidArgument, "positions", func(a *rkv.DecodeArgs) { a.Positions = []int64{prompt, prompt} }},
-		"shape":           {rkv.ErrInvalidArgument, "k", func(a *rkv.DecodeArgs) { a.K = rkv.Float32s(make([]float32, 64), 2, kvHeads, dim) }},
-		"axes":            {rkv.ErrInvalidArgument, "k", func(a *rkv.DecodeArgs) { a.K = rkv.Float32s(make([]float32, 64), 64) }},
-		"seven axes":      {rkv.ErrInvalidArgument, "k", func(a *rkv.DecodeArgs) { a.K = rkv.Float32s(make([]float32, 64), 1, 1, 1, 1, 1, 1, 64) }},
-		"strides":         {rkv.ErrInvalidArgument, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithStrides(1, 1) }},
-		"stride leaves":   {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithStrides(32, 17, 1) }},
-		"stride before":   {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithStrides(32, 16, -1) }},
-		"offset":          {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithOffset(1) }},
-		"offset below":    {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithOffset(-1) }},
-		"offset huge":     {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithOffset(math.MaxInt64) }},
-		"absurd stride":   {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithStrides(1, math.MinInt64, 1) }},
-		"absurd shape":    {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = rkv.Float32s(make([]float32, 8), 1<<40, 1<<40, dim) }},
-		"negative shape":  {rkv.ErrInvalidArgument, "k", func(a *rkv.DecodeArgs) { a.K = rkv.Float32s(make([]float32, 8), -1, kvHeads, dim) }},
-		"layer":           {rkv.ErrInvalidArgument, "layer", func(a *rkv.DecodeArgs) { a.Layer = layers }},
-		"layer below":     {rkv.ErrInvalidArgument, "layer", func(a *rkv.DecodeArgs) { a.Layer = math.MinInt32 }},
-		"slot":            {rkv.ErrBadState, "", func(a *rkv.DecodeArgs) { a.Seq = []int32{math.MaxInt32} }},
-		"gap":             {rkv.ErrBadState, "", func(a *rkv.DecodeArgs) { a.Positions[0] = prompt + 3 }},
-		"before":          {rkv.ErrInvalidArgument, "", func(a *rkv.DecodeArgs) { a.Positions[0] = 3 }},
-		"capacity":        {rkv.ErrBufferTooSmall, "capacity", func(a *rkv.DecodeArgs) { a.Selection = &rkv.Selection{Indices: make([]int32, 2), Counts: make([]int32, 2), Capacity: 1} }},
-		"absurd capacity": {rkv.ErrBufferTooSmall, "indices", func(a *rkv.DecodeArgs) { a.Selection = &rkv.Selection{Indices: make([]int32, 9), Counts: make([]int32, 2), Capacity: math.MaxInt64} }},
-		"short counts":    {rkv.ErrBufferTooSmall, "counts", func(a *rkv.DecodeArgs) { a.Selection = &rkv.Selection{Indices: make([]int32, 999), Counts: make([]int32, 1), Capacity: 99} }},
-		"no lists":        {rkv.ErrInvalidArgument, "selection", func(a *rkv.DecodeArgs) { a.Selection = &rkv.Selection{Capacity: 999} }},
-		"short table":     {rkv.ErrBufferTooSmall, "block_table", func(a *rkv.DecodeArgs) { a.Paging = &rkv.Paging{BlockTokens: 1, MaxBlocks: 9, BlockTable: make([]int32, 8)} }},
+		"dtype":          {rkv.ErrInvalidArgument, "q", func(a *rkv.DecodeArgs) { a.Q = rkv.Float16s(make([]uint16, 64), 1, qHeads, dim) }},
+		"dtype unknown":  {rkv.ErrInvalidArgument, "q", func(a *rkv.DecodeArgs) { a.Q = rkv.View(99, make([]byte, 64), 1, qHeads, dim) }},
+		"dtype 0":        {rkv.ErrInvalidArgument, "q", func(a *rkv.DecodeArgs) { a.Q = rkv.View(0, make([]float32, 64), 1, qHeads, dim) }},
+		"misaligned":     {rkv.ErrInvalidArgument, "k", func(a *rkv.DecodeArgs) { a.K = rkv.View(rkv.F32, make([]byte, 132)[1:], 1, kvHeads, dim) }},
+		"nil data":       {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = rkv.Float32s(nil, 1, kvHeads, dim) }},
+		"short k":        {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(31) }},
+		"short v":        {rkv.ErrBufferTooSmall, "v", func(a *rkv.DecodeArgs) { a.V = short(0) }},
+		"short out":      {rkv.ErrBufferTooSmall, "out", func(a *rkv.DecodeArgs) { a.Out = rkv.Float32s(make([]float32, 63), 1, qHeads, dim) }},
+		"short lse":      {rkv.ErrBufferTooSmall, "lse", func(a *rkv.DecodeArgs) { a.LSE = make([]float32, 3) }},
+		"positions":      {rkv.ErrInvalidArgument, "positions", func(a *rkv.DecodeArgs) { a.Positions = []int64{prompt, prompt} }},
+		"shape":          {rkv.ErrInvalidArgument, "k", func(a *rkv.DecodeArgs) { a.K = rkv.Float32s(make([]float32, 64), 2, kvHeads, dim) }},
+		"axes":           {rkv.ErrInvalidArgument, "k", func(a *rkv.DecodeArgs) { a.K = rkv.Float32s(make([]float32, 64), 64) }},
+		"seven axes":     {rkv.ErrInvalidArgument, "k", func(a *rkv.DecodeArgs) { a.K = rkv.Float32s(make([]float32, 64), 1, 1, 1, 1, 1, 1, 64) }},
+		"strides":        {rkv.ErrInvalidArgument, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithStrides(1, 1) }},
+		"stride leaves":  {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithStrides(32, 17, 1) }},
+		"stride before":  {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithStrides(32, 16, -1) }},
+		"offset":         {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithOffset(1) }},
+		"offset below":   {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithOffset(-1) }},
+		"offset huge":    {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithOffset(math.MaxInt64) }},
+		"absurd stride":  {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = short(32).WithStrides(1, math.MinInt64, 1) }},
+		"absurd shape":   {rkv.ErrBufferTooSmall, "k", func(a *rkv.DecodeArgs) { a.K = rkv.Float32s(make([]float32, 8), 1<<40, 1<<40, dim) }},
+		"negative shape": {rkv.ErrInvalidArgument, "k", func(a *rkv.DecodeArgs) { a.K = rkv.Float32s(make([]float32, 8), -1, kvHeads, dim) }},
+		"layer":          {rkv.ErrInvalidArgument, "layer", func(a *rkv.DecodeArgs) { a.Layer = layers }},
+		"layer below":    {rkv.ErrInvalidArgument, "layer", func(a *rkv.DecodeArgs) { a.Layer = math.MinInt32 }},
+		"slot":           {rkv.ErrBadState, "", func(a *rkv.DecodeArgs) { a.Seq = []int32{math.MaxInt32} }},
+		"gap":            {rkv.ErrBadState, "", func(a *rkv.DecodeArgs) { a.Positions[0] = prompt + 3 }},
+		"before":         {rkv.ErrInvalidArgument, "", func(a *rkv.DecodeArgs) { a.Positions[0] = 3 }},
+		"capacity": {rkv.ErrBufferTooSmall, "capacity", func(a *rkv.DecodeArgs) {
+			a.Selection = &rkv.Selection{Indices: make([]int32, 2), Counts: make([]int32, 2), Capacity: 1}
+		}},
+		"absurd capacity": {rkv.ErrBufferTooSmall, "indices", func(a *rkv.DecodeArgs) {
+			a.Selection = &rkv.Selection{Indices: make([]int32, 9), Counts: make([]int32, 2), Capacity: math.MaxInt64}
+		}},
+		"short counts": {rkv.ErrBufferTooSmall, "counts", func(a *rkv.DecodeArgs) {
+			a.Selection = &rkv.Selection{Indices: make([]int32, 999), Counts: make([]int32, 1), Capacity: 99}
+		}},
+		"no lists": {rkv.ErrInvalidArgument, "selection", func(a *rkv.DecodeArgs) { a.Selection = &rkv.Selection{Capacity: 999} }},
+		"short table": {rkv.ErrBufferTooSmall, "block_table", func(a *rkv.DecodeArgs) {
+			a.Paging = &rkv.Paging{BlockTokens: 1, MaxBlocks: 9, BlockTable: make([]int32, 8)}
+		}},
 	} {
 		a := step(1, 0, prompt, 0)
 		one.spoil(a)
@@ -162,6 +172,8 @@ func TestEmptyBatch(t *testing.T) {
 	}
 	must(t, cache.Decode(empty))
 	must(t, cache.Decode(step(1, 0, 0, -1)))
+	must(t, cache.CloseSequence(1))
+	must(t, cache.OpenSequence(1, nil))
 	must(t, cache.Prefill(&rkv.PrefillArgs{Seq: 1}))
 }
 
@@ -201,7 +213,7 @@ func TestTwoGoroutines(t *testing.T) {
 	var wait sync.WaitGroup
 	for seq := int32(0); seq < 2; seq++ {
 		wait.Add(1)
-		go func() {
+		go func(seq int32) {
 			defer wait.Done()
 			a := step(int64(seq), 0, prompt, seq)
 			for i := 0; i < 3000; i++ {
@@ -214,7 +226,7 @@ func TestTwoGoroutines(t *testing.T) {
 					t.Error(err)
 				}
 			}
-		}()
+		}(seq)
 	}
 	wait.Wait()
 	if worked.Load() == 0 || worked.Load()+refusals.Load() != 6000 {
@@ -246,43 +258,43 @@ func TestReadersShareACache(t *testing.T) {
 // Close while calls run: the call is right or refused, Close works or is refused, nothing is freed
 // under a call.
 func TestCloseDuringCalls(t *testing.T) {
-	var late int
-	for round := 0; round < 100; round++ {
+	var late, cut int
+	for round := 0; round < 30; round++ {
 		cache := filled(t, small())
-		started := make(chan struct{})
-		var wait sync.WaitGroup
-		wait.Add(1)
+		started, done := make(chan struct{}), make(chan int)
 		go func() {
-			defer wait.Done()
 			a := step(1, 0, prompt, 0, 1)
 			for i := 0; ; i++ {
-				if err := cache.Decode(a); err != nil {
-					refused(t, err, rkv.ErrBadState)
-					return
-				}
-				if i == 0 {
+				if i == 1 {
 					close(started)
+				}
+				if err := cache.Decode(a); err != nil || i == 2000 {
+					if err != nil {
+						refused(t, err, rkv.ErrBadState)
+					}
+					done <- i
+					return
 				}
 			}
 		}()
 		<-started
-		for {
-			err := cache.Close()
-			if err == nil {
-				break
-			}
+		for err := cache.Close(); err != nil; err = cache.Close() {
 			refused(t, err, rkv.ErrBadState)
 			late++
+			runtime.Gosched()
 		}
-		wait.Wait()
+		if <-done < 2000 {
+			cut++
+		}
 	}
-	t.Logf("Close was refused %d times", late)
+	t.Logf("Close was refused %d times and came between two calls in %d of 30 rounds", late, cut)
 }
 
 // 10,000 caches, closed or forgotten, leave the process as big as it was.
 func TestManyCachesBounded(t *testing.T) {
 	config := small()
 	config.NumThreads = 1
+	first := promptOf(1, 0, 0, 40)
 	round := func(n int, forget bool) {
 		for i := 0; i < n; i++ {
 			memory, err := rkv.CacheMemory(config)
@@ -292,7 +304,7 @@ func TestManyCachesBounded(t *testing.T) {
 			cache, err := rkv.NewCacheIn(config, buffers)
 			must(t, err)
 			must(t, cache.OpenSequence(0, nil))
-			must(t, cache.Prefill(promptOf(1, 0, 0, 40)))
+			must(t, cache.Prefill(first))
 			if !forget {
 				must(t, cache.Close())
 			}
@@ -302,11 +314,16 @@ func TestManyCachesBounded(t *testing.T) {
 	round(500, false)
 	before := resident(t)
 	round(10000, false)
-	round(500, true) // the finalizer closes them, buffers unpinned
-	runtime.GC()
-	if after := resident(t); after > before+64<<20 {
-		t.Errorf("%d MB before, %d MB after", before>>20, after>>20)
+	round(500, true) // finalizers close these and unpin their buffers, some time after the collection
+	after := before
+	for try := 0; try < 100; try++ {
+		debug.FreeOSMemory()
+		if after = resident(t); after < before+16<<20 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
+	t.Errorf("%d MB before, %d MB after", before>>20, after>>20)
 }
 
 // resident is the process' memory, bytes.
