@@ -13,3 +13,4 @@ swig=${SWIG:-$here/../../../.deps/venv/bin/swig}
 cmake -S "$here" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$prefix" \
   -DSWIG_EXECUTABLE="$swig" >"$build.log" 2>&1 && cmake --build "$build" >>"$build.log" 2>&1 ||
   { tail -n 40 "$build.log" >&2; exit 1; }
+"$build/rkv_layout" >"$build/layout.txt"
