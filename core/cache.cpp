@@ -29,16 +29,25 @@ rkv_status check_buffer(const char* name, const void* data, int64_t have, int64_
   if (need == 0) return RKV_OK;
   std::snprintf(argument, sizeof argument, "buffers.%s", name);
   if (data == nullptr) return fail_null(failure, argument, "rkv_cache_memory says its bytes");
-  if (reinterpret_cast<uintptr_t>(data) % kAlignment != 0) {
-    return fail(failure, RKV_INVALID_ARGUMENT, "%s is %p: it must be aligned to %lld bytes",
-                argument, data, static_cast<long long>(kAlignment));
-  }
+  RKV_TRY(check_aligned(argument, data, kAlignment, failure));
   if (have < need) {
     std::snprintf(argument, sizeof argument, "buffers.%s_bytes", name);
     return fail_value(failure, RKV_BUFFER_TOO_SMALL, argument, have, "this config needs %lld",
                       static_cast<long long>(need));
   }
   return RKV_OK;
+}
+
+rkv_status check_apart(const rkv_buffers& buffers, const Layout& need, Failure& failure) {
+  const auto storage = reinterpret_cast<uintptr_t>(buffers.storage);
+  const auto workspace = reinterpret_cast<uintptr_t>(buffers.workspace);
+  if (workspace >= storage + static_cast<uintptr_t>(need.storage_bytes) ||
+      storage >= workspace + static_cast<uintptr_t>(need.workspace_bytes)) {
+    return RKV_OK;
+  }
+  return fail(failure, RKV_INVALID_ARGUMENT,
+              "buffers.workspace is %p: it must not overlap the %lld bytes of buffers.storage (%p)",
+              buffers.workspace, static_cast<long long>(need.storage_bytes), buffers.storage);
 }
 
 }  // namespace
@@ -56,6 +65,7 @@ rkv_status Cache::create(const Config& config, const rkv_buffers* buffers,
                          failure));
     RKV_TRY(check_buffer("workspace", buffers->workspace, buffers->workspace_bytes,
                          layout.workspace_bytes, failure));
+    RKV_TRY(check_apart(*buffers, layout, failure));
   }
   std::unique_ptr<Cache> cache(new Cache(config, std::move(layout)));
   const Layout& sizes = cache->layout_;
@@ -253,6 +263,7 @@ rkv_status Cache::kept_positions(int32_t seq, int32_t index, int64_t* out, int64
   const int64_t heads = config_.shape.kv_heads;
   count = live;
   if (out == nullptr) return RKV_OK;
+  RKV_TRY(check_aligned("out", out, sizeof(int64_t), failure));
   if (capacity < heads * live) {
     return fail_value(failure, RKV_BUFFER_TOO_SMALL, "capacity", capacity,
                       "kv_heads * live rows = %lld elements are needed",

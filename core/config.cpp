@@ -32,7 +32,10 @@ rkv_status read_dtype(Failure& failure, const char* argument, int32_t value, DTy
     return fail_value(failure, RKV_UNSUPPORTED, argument, value,
                       "8-bit types are not served yet; F32 (1), F16 (2) and BF16 (3) are");
   }
-  RKV_TRY(in_range(failure, argument, value, RKV_DTYPE_F32, RKV_DTYPE_BF16));
+  if (value < RKV_DTYPE_F32 || value > RKV_DTYPE_BF16) {
+    return fail_value(failure, RKV_INVALID_ARGUMENT, argument, value,
+                      "it must be F32 (1), F16 (2) or BF16 (3)");
+  }
   out = static_cast<DType>(value);
   return RKV_OK;
 }

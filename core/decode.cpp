@@ -31,6 +31,13 @@ rkv_status Cache::check_selection(const DecodeCall& call, bool read, DecodeTask&
                       "rkv_memory.selection_capacity is %lld",
                       static_cast<long long>(layout_.selection));
   }
+  RKV_TRY(check_aligned("selection.indices", selection.indices, sizeof(int32_t), failure));
+  RKV_TRY(check_aligned("selection.counts", selection.counts, sizeof(int32_t), failure));
+  const int64_t lists = int64_t{call.args.rows} * config_.shape.kv_heads;
+  if (selection.capacity > (int64_t{1} << 60) / std::max<int64_t>(lists, 1)) {
+    return fail_value(failure, RKV_INVALID_ARGUMENT, "selection.capacity", selection.capacity,
+                      "%lld lists of it must stay under 2^62 bytes", static_cast<long long>(lists));
+  }
   task.indices = selection.indices;
   task.counts = selection.counts;
   task.capacity = selection.capacity;
@@ -78,6 +85,7 @@ rkv_status Cache::read_outputs(Step step, const DecodeCall& call, DecodeTask& ta
                       {"args.out", shape.query, "config.query_dtype", call.args.rows, shape.q_heads,
                        shape.head_dim_v, true},
                       task.out, failure));
+  RKV_TRY(check_aligned("args.lse", call.args.lse, sizeof(float), failure));
   task.lse = call.args.lse;
   return RKV_OK;
 }

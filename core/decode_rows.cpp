@@ -90,6 +90,9 @@ rkv_status Cache::read_rows(const DecodeCall& call, Access access, DecodeTask& t
   if (args.positions == nullptr) {
     return fail_null(failure, "args.positions", "it must hold [rows] positions");
   }
+  RKV_TRY(check_aligned("args.seq", args.seq, sizeof(int32_t), failure));
+  RKV_TRY(check_aligned("args.positions", args.positions, sizeof(int64_t), failure));
+  RKV_TRY(check_aligned("args.row_status", args.row_status, sizeof(int32_t), failure));
   ++calls_;
   task.rows = rows_.data();
   task.runs = runs_.data();

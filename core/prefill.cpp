@@ -35,8 +35,10 @@ rkv_status Cache::check_slot_holds(const Plan& plan, const Prefill& prefill,
   for (const Need& need : needs) {
     if (need.need > need.have) {
       return fail(failure, RKV_OUT_OF_CAPACITY,
-                  "this prompt's plan needs %lld %s: a slot of this cache holds %lld (raise "
-                  "config.max_prompt_tokens, max_new_tokens or token_budget)",
+                  "args.prompt_tokens is %lld: the plan of sequence %d needs %lld %s, a slot of "
+                  "this cache holds %lld (raise config.max_prompt_tokens, max_new_tokens or "
+                  "token_budget)",
+                  static_cast<long long>(prefill.prompt), prefill.seq,
                   static_cast<long long>(need.need), need.what, static_cast<long long>(need.have));
     }
   }

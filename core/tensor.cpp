@@ -1,5 +1,7 @@
 #include "core/tensor.hpp"
 
+#include <cstdio>
+
 namespace rkv {
 namespace {
 
@@ -61,6 +63,12 @@ rkv_status check_strides(const rkv_tensor& tensor, const TensorNeed& need, Failu
 
 }  // namespace
 
+rkv_status check_aligned(const char* argument, const void* data, int64_t bytes, Failure& failure) {
+  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) == 0) return RKV_OK;
+  return fail(failure, RKV_INVALID_ARGUMENT, "%s is %p: it must be aligned to %lld bytes", argument,
+              data, static_cast<long long>(bytes));
+}
+
 rkv_status read_tensor(const rkv_tensor* tensor, const TensorNeed& need, View& view, int64_t& rows,
                        Failure& failure) {
   if (tensor == nullptr) return fail_null(failure, need.name, "this call needs it");
@@ -68,9 +76,14 @@ rkv_status read_tensor(const rkv_tensor* tensor, const TensorNeed& need, View& v
     return fail(failure, RKV_UNSUPPORTED, "%s.scale is set: scaled tensors are not served yet",
                 need.name);
   }
-  for (const int64_t word : tensor->reserved) {
-    if (tensor->reserved0 != 0 || word != 0) {
-      return fail(failure, RKV_UNSUPPORTED, "%s.reserved is not zero: it must be", need.name);
+  if (tensor->reserved0 != 0) {
+    return fail(failure, RKV_UNSUPPORTED, "%s.reserved0 is %d: it must be 0", need.name,
+                tensor->reserved0);
+  }
+  for (int i = 0; i < 4; ++i) {
+    if (tensor->reserved[i] != 0) {
+      return fail(failure, RKV_UNSUPPORTED, "%s.reserved[%d] is %lld: it must be 0", need.name, i,
+                  static_cast<long long>(tensor->reserved[i]));
     }
   }
   if (tensor->dtype != static_cast<int32_t>(need.dtype)) {
@@ -93,12 +106,9 @@ rkv_status read_tensor(const rkv_tensor* tensor, const TensorNeed& need, View& v
       return fail(failure, RKV_INVALID_ARGUMENT, "%s.data is NULL: it must hold %lld rows",
                   need.name, static_cast<long long>(tensor->shape[0]));
     }
-    const auto address = reinterpret_cast<uintptr_t>(tensor->data);
-    if (address % static_cast<uintptr_t>(dtype_bytes(need.dtype)) != 0) {
-      return fail(failure, RKV_INVALID_ARGUMENT,
-                  "%s.data is %p: it must be aligned to its element of %lld bytes", need.name,
-                  tensor->data, static_cast<long long>(dtype_bytes(need.dtype)));
-    }
+    char argument[48];
+    std::snprintf(argument, sizeof argument, "%s.data", need.name);
+    RKV_TRY(check_aligned(argument, tensor->data, dtype_bytes(need.dtype), failure));
   }
   view.data = static_cast<std::byte*>(tensor->data);
   view.dtype = need.dtype;

@@ -17,6 +17,9 @@ struct TensorNeed {
   bool output = false;
 };
 
+// NULL is aligned. bytes: a power of two.
+rkv_status check_aligned(const char* argument, const void* data, int64_t bytes, Failure& failure);
+
 // tensor: [rows, heads, channels]. NULL is an error here; callers that allow it test first.
 rkv_status read_tensor(const rkv_tensor* tensor, const TensorNeed& need, View& view, int64_t& rows,
                        Failure& failure);

@@ -1,5 +1,7 @@
 #include "core/cpu/pool.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -45,11 +47,11 @@ class SignalsBlocked {
 
 }  // namespace
 
-Pool::Pool(int threads) {
-  workers_.reserve(static_cast<size_t>(std::max(threads, 1) - 1));
+Pool::Pool(int threads) : workers_(std::make_unique<std::vector<std::thread>>()), owner_(getpid()) {
+  workers_->reserve(static_cast<size_t>(std::max(threads, 1) - 1));
   const SignalsBlocked blocked;
   try {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+    for (int i = 1; i < threads; ++i) workers_->emplace_back([this, i] { work(i); });
   } catch (...) {
     stop();
     throw;
@@ -59,10 +61,15 @@ Pool::Pool(int threads) {
 Pool::~Pool() { stop(); }
 
 void Pool::stop() noexcept {
+  if (getpid() != owner_) {
+    // In a forked child the threads are not there: to join or even to forget one is undefined.
+    (void)workers_.release();
+    return;
+  }
   stopping_.store(true);
   alarm_.fetch_add(1);
   alarm_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
+  for (std::thread& worker : *workers_) worker.join();
 }
 
 int64_t Pool::take_items(int thread) noexcept {
@@ -91,7 +98,7 @@ void Pool::wake(int64_t useful) noexcept {
 void Pool::run(int64_t items, Function function, void* context) noexcept {
   if (items <= 0) return;
   int participants = 1;
-  if (items == 1 || workers_.empty()) {
+  if (items == 1 || workers_->empty()) {
     for (int64_t item = 0; item < items; ++item) function(context, item, 0);
   } else {
     items_ = items;

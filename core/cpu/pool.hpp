@@ -1,9 +1,13 @@
 // Fork-join pool. The caller takes part as thread 0, and a job never waits for a worker that has
-// not joined it: a worker that the system does not schedule costs speed, not latency.
+// not joined it: a worker that the system does not schedule costs speed, not latency. So a forked
+// child, which inherits no worker, may go on alone.
 #pragma once
+
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -19,7 +23,7 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return static_cast<int>(workers_->size()) + 1; }
 
   using Function = void (*)(void* context, int64_t item, int thread);
   // Calls function(context, item, thread) once for every item in [0, items), thread in
@@ -71,7 +75,8 @@ class Pool {
   Function function_ = nullptr;
   void* context_ = nullptr;
   Counters counters_;
-  std::vector<std::thread> workers_;
+  std::unique_ptr<std::vector<std::thread>> workers_;
+  const pid_t owner_;  // the process whose threads the workers are
 };
 
 }  // namespace rkv::cpu

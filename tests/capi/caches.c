@@ -72,6 +72,34 @@ static void test_on_threads(void) {
   CHECK(memcmp(alone, together, sizeof alone) == 0);
 }
 
+/* Storage and workspace in the same bytes: results would be wrong, and silently. */
+static void test_overlapping_buffers(void) {
+  const rkv_cache_config config = small_config();
+  rkv_memory need = ZERO(rkv_memory);
+  rkv_error err = ZERO(rkv_error);
+  CHECK_STATUS(RKV_OK, rkv_cache_memory(&config, &need, &err), &err);
+  const int64_t bytes = need.storage_bytes + need.workspace_bytes;
+  char* memory = aligned_alloc(
+      (size_t)need.alignment, (size_t)((bytes + need.alignment) / need.alignment * need.alignment));
+  REQUIRE(memory != NULL);
+  rkv_buffers buffers = ZERO(rkv_buffers);
+  buffers.storage = memory;
+  buffers.storage_bytes = buffers.workspace_bytes = bytes;
+  rkv_cache* cache = NULL;
+  const int64_t last = (need.storage_bytes - 1) / need.alignment * need.alignment;
+  for (int64_t at = 0; at <= last; at += last > 0 ? last : 1) {
+    buffers.workspace = memory + at;
+    CHECK_STATUS(RKV_INVALID_ARGUMENT, rkv_cache_create(&config, &buffers, &cache, &err), &err);
+    CHECK_TEXT(err.text, "it must not overlap");
+    CHECK(cache == NULL);
+  }
+  buffers.workspace =
+      memory + (need.storage_bytes + need.alignment - 1) / need.alignment * need.alignment;
+  CHECK_STATUS(RKV_OK, rkv_cache_create(&config, &buffers, &cache, &err), &err);
+  rkv_cache_destroy(cache);
+  free(memory);
+}
+
 /* Two caches whose calls never overlap share one workspace. */
 static void test_shared_workspace(void) {
   rkv_cache_config config = config_of(1);
@@ -183,6 +211,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < CACHES; ++i) solo(i, &alone[i]);
   CASE(test_interleaved);
   CASE(test_on_threads);
+  CASE(test_overlapping_buffers);
   CASE(test_shared_workspace);
   CASE(test_many_lives);
   CASE(test_concurrent_lives);

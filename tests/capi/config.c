@@ -81,13 +81,13 @@ static void test_shape(void) {
   INVALID(head_dim, 2147483647, "multiple of 8");
   INVALID(head_dim_v, 12, "multiple of 8");
   INVALID(head_dim_v, -8, "multiple of 8");
-  SIZING_ZERO(kv_dtype, "[1, 3]");
-  INVALID(kv_dtype, -1, "[1, 3]");
-  INVALID(kv_dtype, 6, "[1, 3]");
-  INVALID(query_dtype, -1, "[1, 3]");
-  INVALID(query_dtype, 6, "[1, 3]");
-  INVALID(summary_dtype, -1, "[1, 3]");
-  INVALID(summary_dtype, 6, "[1, 3]");
+  SIZING_ZERO(kv_dtype, "BF16 (3)");
+  INVALID(kv_dtype, -1, "BF16 (3)");
+  INVALID(kv_dtype, 6, "BF16 (3)");
+  INVALID(query_dtype, -1, "BF16 (3)");
+  INVALID(query_dtype, 6, "BF16 (3)");
+  INVALID(summary_dtype, -1, "BF16 (3)");
+  INVALID(summary_dtype, 6, "BF16 (3)");
   INVALID(summary_dtype, 2, "config.kv_dtype (1)");
 }
 

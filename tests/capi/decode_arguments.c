@@ -65,6 +65,16 @@ static void failed(int calls, rkv_status want, const rkv_decode_args* args, cons
     }                                                                    \
   } while (0)
 
+static void* off_by(const void* p, int bytes) { return (void*)((uintptr_t)p + (uintptr_t)bytes); }
+
+static void test_alignment(void) {
+  STEP(ALL, RKV_INVALID_ARGUMENT, "aligned to 4 bytes", args.seq = off_by(args.seq, 2));
+  STEP(ALL, RKV_INVALID_ARGUMENT, "aligned to 8 bytes", args.positions = off_by(args.positions, 4));
+  STEP(ALL, RKV_INVALID_ARGUMENT, "args.row_status is 0x",
+       args.row_status = off_by(a.row_status, 1));
+  STEP(ATTEND | DECODE, RKV_INVALID_ARGUMENT, "args.lse is 0x", args.lse = off_by(a.lse, 2));
+}
+
 static void test_fields(void) {
   STEP(ALL, RKV_INVALID_ARGUMENT, "layer is 2: it must lie in [0, 1]", args.layer = 2);
   STEP(ALL, RKV_INVALID_ARGUMENT, "layer is -1", args.layer = -1);
@@ -82,25 +92,24 @@ static void test_fields(void) {
   STEP(SELECT, RKV_INVALID_ARGUMENT, "args.selection is NULL", args.selection = NULL);
 }
 
-#define STEP_TENSOR(calls, t, heads)                                                              \
-  do {                                                                                            \
-    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".dtype is 0 (none): it must be 1 (F32)",        \
-         t.dtype = 0);                                                                            \
-    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".dtype is 3 (BF16)", t.dtype = 3);              \
-    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".ndim is 2: it must be 3", t.ndim = 2);         \
-    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".shape is [2, " heads ", 16]: it must be [3, ", \
-         t.shape[0] = 2);                                                                         \
-    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".shape is [4, ", t.shape[0] = 4);               \
-    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".shape is [3, 9, 16]", t.shape[1] = 9);         \
-    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".shape is [3, " heads ", 8]", t.shape[2] = 8);  \
-    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".shape is [-3, ", t.shape[0] = -3);             \
-    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".data is NULL: it must hold 3 rows",            \
-         t.data = NULL);                                                                          \
-    STEP(calls, RKV_INVALID_ARGUMENT, "aligned to its element of 4 bytes",                        \
-         t.data = (char*)t.data + 3);                                                             \
-    STEP(calls, RKV_INVALID_ARGUMENT, "under 2^62 bytes", t.strides[0] = INT64_MIN);              \
-    STEP(calls, RKV_INVALID_ARGUMENT, "under 2^62 bytes", t.strides[2] = INT64_MAX);              \
-    STEP(calls, RKV_UNSUPPORTED, "args." #t ".reserved is not zero", t.reserved[1] = 1);          \
+#define STEP_TENSOR(calls, t, heads)                                                               \
+  do {                                                                                             \
+    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".dtype is 0 (none): it must be 1 (F32)",         \
+         t.dtype = 0);                                                                             \
+    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".dtype is 3 (BF16)", t.dtype = 3);               \
+    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".ndim is 2: it must be 3", t.ndim = 2);          \
+    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".shape is [2, " heads ", 16]: it must be [3, ",  \
+         t.shape[0] = 2);                                                                          \
+    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".shape is [4, ", t.shape[0] = 4);                \
+    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".shape is [3, 9, 16]", t.shape[1] = 9);          \
+    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".shape is [3, " heads ", 8]", t.shape[2] = 8);   \
+    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".shape is [-3, ", t.shape[0] = -3);              \
+    STEP(calls, RKV_INVALID_ARGUMENT, "args." #t ".data is NULL: it must hold 3 rows",             \
+         t.data = NULL);                                                                           \
+    STEP(calls, RKV_INVALID_ARGUMENT, "aligned to 4 bytes", t.data = (char*)t.data + 3);           \
+    STEP(calls, RKV_INVALID_ARGUMENT, "under 2^62 bytes", t.strides[0] = INT64_MIN);               \
+    STEP(calls, RKV_INVALID_ARGUMENT, "under 2^62 bytes", t.strides[2] = INT64_MAX);               \
+    STEP(calls, RKV_UNSUPPORTED, "args." #t ".reserved[1] is 1: it must be 0", t.reserved[1] = 1); \
   } while (0)
 
 static void test_tensors(void) {
@@ -124,6 +133,14 @@ static void test_selection_fields(void) {
   snprintf(text, sizeof text, "rkv_memory.selection_capacity is %" PRId64, least);
   STEP(APPENDS, RKV_BUFFER_TOO_SMALL, text, selection.capacity = 0);
   STEP(APPENDS, RKV_BUFFER_TOO_SMALL, "selection.capacity is -1", selection.capacity = -1);
+  STEP(APPENDS, RKV_INVALID_ARGUMENT, "6 lists of it must stay under 2^62 bytes",
+       selection.capacity = INT64_MAX);
+  STEP(APPENDS, RKV_INVALID_ARGUMENT, "selection.capacity is 2305843009213693952",
+       selection.capacity = INT64_C(1) << 61);
+  STEP(APPENDS, RKV_INVALID_ARGUMENT, "selection.indices is 0x",
+       selection.indices = off_by(selection.indices, 2));
+  STEP(APPENDS, RKV_INVALID_ARGUMENT, "selection.counts is 0x",
+       selection.counts = off_by(selection.counts, 1));
 }
 
 /* As attend and audit read one. */
@@ -237,6 +254,7 @@ int main(int argc, char** argv) {
   (void)argc;
   check_begin(argv[0]);
   setup();
+  CASE(test_alignment);
   CASE(test_fields);
   CASE(test_tensors);
   CASE(test_selection_fields);
