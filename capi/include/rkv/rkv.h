@@ -21,12 +21,14 @@
  *              RKV_UNSUPPORTED; the unknown tail of an output is set to 0.
  *   Shapes     S prompt tokens, W window rows, Hq query heads, Hkv KV heads, D head size of Q and K, Dv
  *              of V; live rows = kept prompt tokens in order of position, then generated ones.
+ *   Memory     Arrays are aligned to their element. Outputs overlap neither each other nor an input.
  *   Ownership  All arguments are the caller's and free again when the call returns (on CUDA: when the
  *              stream has passed it). Only rkv_cache_create makes something, for rkv_cache_destroy.
  *   Stream     A cudaStream_t as void *, NULL = the default stream. On the CPU it is ignored and every
  *              call is finished when it returns.
  *   Threads    One call at a time per cache; calls that take a const cache may run side by side. A
  *              second caller gets RKV_BAD_STATE and changes nothing. Different caches are independent.
+ *              A child of fork(2) may use and destroy the caches it inherits, with one thread.
  *   Capture    rkv_decode_select, rkv_attend and rkv_decode may be captured in a CUDA graph: pointers,
  *              shapes and strides are baked in; ids, positions and tables are read at replay. Every other
  *              call that enqueues or waits is RKV_BAD_STATE on a capturing stream.
@@ -36,7 +38,7 @@
  *              NULL, a value out of range or a wrong shape or dtype, RKV_BAD_STATE for a cache in use and
  *              RKV_UNSUPPORTED for what this version does not serve can come from every call and are
  *              not repeated.
- *   Memory     rkv_prefill, rkv_decode_select, rkv_attend and rkv_decode never allocate.
+ *   Allocation rkv_prefill, rkv_decode_select, rkv_attend and rkv_decode never allocate.
  *   Results    Same input, same backend, same SIMD target: same bits, whatever the number of threads,
  *              the batch, or the chunks of a prompt.
  *   Since      Everything here is since ABI version 1.
@@ -91,7 +93,8 @@ enum { RKV_SPACE_LIVE_ROW = 0, RKV_SPACE_POSITION = 1, RKV_SPACE_SLOT = 2 };
 
 typedef struct rkv_cache rkv_cache;
 
-/* On success only status, native_code and text[0] are written. */
+/* On success only status, native_code and text[0] are written; with a struct_size of 0 nothing ever
+ * is. */
 typedef struct rkv_error {
   uint32_t struct_size;
   rkv_status status;
@@ -119,27 +122,29 @@ typedef struct rkv_cache_config {
   uint32_t struct_size;
   int32_t device_type, device;     /* RKV_DEVICE_*; ordinal, 0 on the CPU */
   int32_t layers;                  /* 1 to 256, all of this shape; sliding-window layers stay out */
-  int32_t q_heads, kv_heads;       /* of this rank; q_heads is a multiple of kv_heads */
+  int32_t q_heads, kv_heads;       /* of this rank, up to 65536; q_heads % kv_heads = 0 */
   int32_t head_dim, head_dim_v;    /* multiples of 8 up to 256; head_dim_v 0 = head_dim */
   int32_t kv_dtype;                /* F32, F16 or BF16; must be given */
   int32_t query_dtype;             /* of q and out; 0 = kv_dtype */
   int32_t summary_dtype;           /* 0 = kv_dtype; E4M3, E5M2 */
   int32_t storage;                 /* RKV_STORAGE_* */
-  int32_t max_sequences;           /* slots; 0 = 1 */
-  int32_t max_rows;                /* rows of one decode call; 0 = max_sequences */
-  int32_t max_prefills;            /* sequences whose window rows wait over calls; 0 = 1 */
+  int32_t max_sequences;           /* slots, up to 2^20; 0 = 1 */
+  int32_t max_rows;                /* of one decode call, drafts are rows too; 0 = max_sequences */
+  int32_t max_prefills;            /* prompts that come in chunks at one time; 0 = 1 */
   int32_t num_threads;             /* of the CPU backend, the caller's included; 0 = all */
   int64_t max_prompt_tokens;       /* bounds every S; positions stay below 2^31 */
   int64_t max_new_tokens;          /* generated tokens per prompt, drafts included */
-  int64_t token_budget;            /* t: tokens' worth of traffic per step; this ... */
+  int64_t token_budget;            /* t: tokens' worth of traffic per step, half of it selected
+                                      tokens, so t >= 2 * (S + max_new) is lossless; this ... */
   double compression_ratio;        /* ... or (S + max_new) / t, at least 1: exactly one of both */
   int64_t prompt_budget;           /* tokens that stage 1 keeps; >= window + sinks; 0 = plan */
   int64_t top_k;                   /* tokens that stage 2 selects; 0 = plan */
   int32_t page_size, num_channels; /* P, r; 0 = plan; page_size alone also recomputes r */
-  int32_t window_size;             /* W; 0 = 32 */
+  int32_t window_size;             /* W, up to 65536; 0 = 32 */
   int32_t kernel_size;             /* pooling of stage 1, odd; 0 = 63 */
   int32_t sinks;                   /* first tokens that both stages always keep */
-  int32_t recent_tokens;           /* newest live tokens that stage 2 always selects */
+  int32_t recent_tokens;           /* newest live tokens that stage 2 always selects; 0: even the
+                                      new token itself has to compete */
   int32_t selection_unit;          /* RKV_UNIT_*: whole pages, or exactly top_k tokens */
   int32_t stage1_domain, selection_domain, pooling, temperature; /* RKV_STAGE1_*, ... */
   int32_t key_as_query;     /* 1: the last W keys stand in for queries */
@@ -149,7 +154,8 @@ typedef struct rkv_cache_config {
   int32_t reserved[8];
 } rkv_cache_config;
 
-/* One request's own sizes; 0 = the config's. They may ask for whatever fits the slots. */
+/* One request's own sizes; 0 = the config's. They may ask for whatever fits the slots; the first
+ * rkv_prefill says RKV_OUT_OF_CAPACITY where it does not. */
 typedef struct rkv_sequence_options {
   uint32_t struct_size;
   int32_t reserved;
@@ -169,7 +175,7 @@ typedef struct rkv_plan {
   int64_t top_k;         /* tokens selected per step */
   int64_t token_budget;  /* t, within [1, S + max_new] */
   double ratio, split;   /* c = (S + max_new) / t, and the paper's split factor */
-  double storage_ratio, traffic_ratio; /* of full KV, by the paper's formulas */
+  double storage_ratio, traffic_ratio; /* of full KV, the paper's formulas of c alone */
 } rkv_plan;
 
 typedef struct rkv_memory {
@@ -213,7 +219,8 @@ typedef struct rkv_prefill_args {
   const rkv_paging *paging;
 } rkv_prefill_args;
 
-/* Lists of live rows (or what `space` says), ascending, padded with -1. */
+/* Lists of live rows (or what `space` says), ascending, padded with -1. An engine that attends by
+ * itself keeps its K and V and asks for RKV_SPACE_POSITION. */
 typedef struct rkv_selection {
   uint32_t struct_size;
   int32_t space;    /* RKV_SPACE_*; attention reads LIVE_ROW alone */
@@ -244,13 +251,15 @@ typedef struct rkv_transfer_args {
   const rkv_paging *paging;
 } rkv_transfer_args;
 
-/* One layer of one sequence. All 0 before its prefill. */
+/* One layer of one sequence. All 0 before its prefill. The plan is the sequence's; a layer of
+ * dense_layers keeps and attends to everything all the same. */
 typedef struct rkv_sequence_stats {
   uint32_t struct_size;
   int32_t turn;         /* 0 before prefill */
   int32_t window_rows;  /* query rows that scored the prompt; 0 where nothing had to go */
   int32_t fault;        /* status of the last row refused on the device, 0 = none */
-  int32_t nonfinite;    /* 1: an inf or NaN was met in the logits (those weigh 0) */
+  int32_t nonfinite;    /* 1: an inf or NaN was met in the logits (those weigh 0); V is not looked
+                           at. Stays until the sequence is closed. */
   int32_t saturated;    /* 1: an 8-bit summary saturated */
   int64_t position;     /* the length: the next append */
   int64_t max_position; /* S + max_new, exclusive */
@@ -340,7 +349,7 @@ RKV_API rkv_status rkv_sequence_import(rkv_cache *cache, const rkv_transfer_args
  * comes last and carries K and V of the whole prompt (earlier calls ignore k and v). The rows that
  * score are the unbroken run that ends at S; a repeated row replaces the earlier one. Any chunking
  * gives the same bits. q may be NULL in the last call where S <= prompt_budget or with key_as_query.
- * prompt_tokens 0 and empty chunks are fine and do nothing.
+ * prompt_tokens 0 and empty chunks before the last call are fine and do nothing.
  * RKV_BAD_STATE: not open, or COMPACT and already prefilled. RKV_OUT_OF_CAPACITY: S above
  * max_prompt_tokens, a plan that exceeds the slot, or more than max_prefills sequences with rows
  * waiting. The first call fixes S and the plan. */
@@ -352,6 +361,7 @@ RKV_API rkv_status rkv_prefill(rkv_cache *cache, const rkv_prefill_args *args, v
  * A row at the layer's length n appends; at a lower position, not before the prompt's end, it first
  * drops all rows from there on (a retried step, rejected drafts). Rows of one sequence are adjacent
  * with consecutive positions and give the bits of one call per row. Padding rows get count 0.
+ * Rows that are not adjacent or consecutive: RKV_INVALID_ARGUMENT for the call as a whole.
  * Refused rows (their status also goes to row_status): RKV_BAD_STATE no open, prefilled sequence or a
  * gap; RKV_INVALID_ARGUMENT before the prompt's end; RKV_OUT_OF_CAPACITY at prompt + max_new. On the
  * CPU the call returns the first of these and changes nothing; on CUDA such a row alone is skipped.
