@@ -15,13 +15,17 @@ struct run_state run;
   memset(&(name), 0, sizeof(name)); \
   (name).struct_size = sizeof(name)
 
-static void begin_case(void) {
+static void end_case(void) {
   rkv_cache_destroy(run.cache);
   free(run.positions);
   free(run.selection.indices);
   free(run.selection.counts);
   free(run.out.data);
   free(run.lse);
+}
+
+static void begin_case(void) {
+  end_case();
   const int cases = run.cases;
   const uint64_t checksum = run.checksum;
   memset(&run, 0, sizeof run);
@@ -372,7 +376,8 @@ int main(int argc, char **argv) {
     }
     free(text);
   }
-  rkv_cache_destroy(run.cache);
+  end_case();
+  free(at.words);
   printf("golden: %d cases, checksum %016llx\n", run.cases, (unsigned long long)run.checksum);
   return 0;
 }
