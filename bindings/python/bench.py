@@ -58,7 +58,9 @@ def main() -> None:
         token()
         trivial = nanoseconds(rkv.device_count, 2000)
         each, all_layers = nanoseconds(decode, 1000), nanoseconds(token, 50)
-    print(f"calls python: trivial {trivial:.0f} ns, decode {each:.0f} ns, token {all_layers:.0f} ns")
+    print(
+        f"calls python: trivial {trivial:.0f} ns, decode {each:.0f} ns, token {all_layers:.0f} ns"
+    )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,11 @@
  * methods take arrays by the buffer protocol or DLPack. Every call releases the GIL (-threads). */
 %module(package="rkv._swig") native
 
+%begin %{
+#define PY_SSIZE_T_CLEAN
+#include "unlocked.hpp"
+%}
+
 %{
 #include <cfloat>
 

@@ -18,7 +18,8 @@ class SupportsDLPack(Protocol):
 
     def __dlpack__(self) -> Any: ...
 
-    def __len__(self) -> int: ...
+    @property
+    def shape(self) -> Any: ...
 
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview[Any] | array.array[Any]"
@@ -39,6 +40,21 @@ def as_ids(name: str, values: Ids, typecode: str) -> Array:
     return values  # type: ignore[return-value]  # other sequences fail in the extension
 
 
+def axis_length(name: str, array: Array) -> int:
+    """Length of the first axis."""
+    shape = getattr(array, "shape", None)
+    if shape is None:
+        try:
+            shape = memoryview(array).shape  # type: ignore[arg-type]  # or it fails
+        except TypeError:
+            raise TypeError(
+                f"{name}: {type(array)!r} has neither the buffer protocol nor __dlpack__"
+            ) from None
+    if not shape:
+        raise InvalidArgumentError(f"{name}: no axis, need at least one")
+    return int(shape[0])
+
+
 def empty_like(source: Array, shape: tuple[int, int, int]) -> Any:
     """An uninitialised array of the library, element type and device of `source`."""
     if isinstance(source, np.ndarray):
@@ -48,11 +64,16 @@ def empty_like(source: Array, shape: tuple[int, int, int]) -> Any:
     made: Any = source
     if hasattr(made, "__array_namespace__"):  # cupy and others of the array API
         return made.__array_namespace__().empty(shape, dtype=made.dtype, device=made.device)
+    axis_length("q", source)  # an argument that is no array is the error then
     raise InvalidArgumentError(f"out: needed where q is a {type(source).__name__}")
 
 
 def empty_aligned(nbytes: int, alignment: int) -> npt.NDArray[np.uint8]:
     """An uninitialised buffer for `storage` or `workspace` whose address fits `alignment`."""
+    if nbytes < 0:
+        raise InvalidArgumentError(f"nbytes: {nbytes}, need at least 0")
+    if alignment < 1 or alignment & (alignment - 1):
+        raise InvalidArgumentError(f"alignment: {alignment}, need a power of two")
     block = np.empty(nbytes + alignment, np.uint8)
     skip = -block.ctypes.data % alignment
     return block[skip : skip + nbytes]

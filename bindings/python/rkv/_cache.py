@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self, Unpack, overload
+from typing import NoReturn, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import AnyArray, Array, Ids, as_ids, empty_like
+from ._arrays import AnyArray, Array, Ids, as_ids, axis_length, empty_like
 from ._errors import BadStateError, InvalidArgumentError
 from ._library import read_memory, read_plan
 from ._options import CacheOptions, SequenceOptions, make_config, make_sequence_options
@@ -20,6 +20,8 @@ from ._records import (
     Selection,
     SequenceStats,
     Space,
+    paging_view,
+    selection_view,
 )
 from ._swig import native
 
@@ -48,6 +50,8 @@ class Cache:
         self.kv_heads: int = config.kv_heads
         self.head_dim: int = config.head_dim
         self.head_dim_v: int = config.head_dim_v or config.head_dim
+        if buffers is not None and not isinstance(buffers, Buffers):
+            raise TypeError(f"buffers: {type(buffers)!r}, need rkv.Buffers")
         if buffers is None:
             self._handle.create(config, None, None)
         else:
@@ -79,7 +83,11 @@ class Cache:
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        if hasattr(self, "_handle"):  # not where __init__ refused its arguments
+            self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Cache cannot be copied or pickled")
 
     # ---- sequences --------------------------------------------------------------------------
 
@@ -116,7 +124,7 @@ class Cache:
     ) -> bytearray:
         """Kept K, V and positions of one layer and some of its heads (all by default) as bytes."""
         end = self.kv_heads if head_end is None else head_end
-        view = paging.view if paging is not None else None
+        view = paging_view(paging)
         handle = self._handle
         size = handle.export_heads(seq, layer, head_begin, end, k, v, view, None, stream)
         data = bytearray(size)
@@ -138,7 +146,7 @@ class Cache:
     ) -> None:
         """Takes what `export` gave into an open, unprefilled slot; the heads are this cache's."""
         end = self.kv_heads if head_end is None else head_end
-        view = paging.view if paging is not None else None
+        view = paging_view(paging)
         self._handle.import_heads(seq, layer, head_begin, end, k, v, view, data, stream)
 
     # ---- the two stages ---------------------------------------------------------------------
@@ -160,15 +168,15 @@ class Cache:
 
         q [n, Hq, D] are the query rows of this call, from position `start` on; k [S, Hkv, D] and
         v [S, Hkv, Dv] are the whole prompt. S is prompt_tokens, or left out the rows of k, and
-        the same in every call. The call with start + n = S comes last and alone needs k and v;
-        calls before it may be left out, but the window of stage 1 is the unbroken run of rows
-        that ends at S.
+        the same in every call: a prompt in chunks has to give it. The call with start + n = S
+        comes last and alone needs k and v; calls before it may be left out, but the window of
+        stage 1 is the unbroken run of rows that ends at S.
         """
         if prompt_tokens is None:
             if k is None or paging is not None:
                 raise InvalidArgumentError("prompt_tokens: needed without k and with paging")
-            prompt_tokens = len(k)
-        view = paging.view if paging is not None else None
+            prompt_tokens = axis_length("k", k)
+        view = paging_view(paging)
         self._handle.prefill(seq, layer, start, prompt_tokens, q, k, v, view, stream)
 
     def decode_select(
@@ -192,7 +200,7 @@ class Cache:
         """
         seq = as_ids("seq", seq, "i")
         if selection is None:
-            selection = self.new_selection(len(seq))
+            selection = self.new_selection(axis_length("seq", seq))
         self._handle.decode_select(
             layer,
             attend_only,
@@ -204,8 +212,8 @@ class Cache:
             None,
             None,
             row_status,
-            selection.view,
-            paging.view if paging is not None else None,
+            selection_view(selection),
+            paging_view(paging),
             stream,
         )
         return selection
@@ -281,8 +289,8 @@ class Cache:
             out,
             lse,
             row_status,
-            selection.view if selection is not None else None,
-            paging.view if paging is not None else None,
+            selection_view(selection),
+            paging_view(paging),
             stream,
         )
         return out
@@ -365,19 +373,23 @@ class Cache:
             out,
             lse,
             row_status,
-            selection.view if selection is not None else None,
-            paging.view if paging is not None else None,
+            selection_view(selection),
+            paging_view(paging),
             stream,
         )
         return out
 
     def new_selection(self, rows: int, space: Space = "live_row") -> Selection:
         """A selection of numpy arrays that is large enough for any row of this cache."""
+        if self.closed:
+            raise BadStateError("the cache is closed")
+        if rows < 0:
+            raise InvalidArgumentError(f"rows: {rows}, need at least 0")
         shape = (rows, self.kv_heads, self.memory.selection_capacity)
         return Selection(np.empty(shape, np.int32), np.empty(shape[:2], np.int32), space)
 
     def _new_out(self, q: Array, seq: Array) -> Array:
-        out: Array = empty_like(q, (len(seq), self.q_heads, self.head_dim_v))
+        out: Array = empty_like(q, (axis_length("seq", seq), self.q_heads, self.head_dim_v))
         return out
 
     # ---- reports ----------------------------------------------------------------------------
@@ -442,8 +454,8 @@ class Cache:
             None,
             None,
             None,
-            selection.view if selection is not None else None,
-            paging.view if paging is not None else None,
+            selection_view(selection),
+            paging_view(paging),
             stream,
             result,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import index
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from ._errors import InvalidArgumentError
@@ -115,7 +116,11 @@ def make_config(options: CacheOptions) -> native.rkv_cache_config:
         if "kv_dtype" in given:
             raise TypeError("dtype and kv_dtype are the same option: give one")
         given["kv_dtype"] = given.pop("dtype")
-    for layer in given.pop("dense_layers", ()):
+    try:
+        dense = [index(layer) for layer in given.pop("dense_layers", ())]
+    except TypeError as error:
+        raise TypeError(f"dense_layers: need layer numbers, {error}") from None
+    for layer in dense:
         config.set_dense_layer(layer)
     for name, value in given.items():
         if name in _ENUMS:

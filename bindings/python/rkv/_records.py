@@ -89,7 +89,7 @@ class AuditResult:
     error_max: float
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Buffers:
     """The caller's own memory for a cache: writable, contiguous, as large as `memory` says.
 
@@ -103,11 +103,11 @@ class Buffers:
     workspace_view: native.HeldBuffer = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.storage_view = native.HeldBuffer(self.storage)
-        self.workspace_view = native.HeldBuffer(self.workspace)
+        object.__setattr__(self, "storage_view", native.HeldBuffer(self.storage))
+        object.__setattr__(self, "workspace_view", native.HeldBuffer(self.workspace))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Selection:
     """Token rows chosen for each row and KV head: ascending, padded with -1.
 
@@ -122,10 +122,11 @@ class Selection:
 
     def __post_init__(self) -> None:
         space = enum_value("space", SPACES, self.space)
-        self.view = native.SelectionView(self.indices, self.counts, space)
+        view = native.SelectionView(self.indices, self.counts, space)
+        object.__setattr__(self, "view", view)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Paging:
     """Where the blocks of a paged K and V lie.
 
@@ -140,6 +141,23 @@ class Paging:
     view: native.PagingView = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.view = native.PagingView(
-            self.block_tokens, self.block_table, self.k_blocks, self.v_blocks
-        )
+        view = native.PagingView(self.block_tokens, self.block_table, self.k_blocks, self.v_blocks)
+        object.__setattr__(self, "view", view)
+
+
+def selection_view(selection: Selection | None) -> native.SelectionView | None:
+    """What a call takes of it."""
+    if selection is None:
+        return None
+    if not isinstance(selection, Selection):
+        raise TypeError(f"selection: {type(selection)!r}, need an rkv.Selection")
+    return selection.view
+
+
+def paging_view(paging: Paging | None) -> native.PagingView | None:
+    """What a call takes of it."""
+    if paging is None:
+        return None
+    if not isinstance(paging, Paging):
+        raise TypeError(f"paging: {type(paging)!r}, need an rkv.Paging")
+    return paging.view
