@@ -137,8 +137,9 @@ func (k *call) putDecode(a *DecodeArgs, shape *shape) (to *C.rkv_decode_args, er
 		if err = holds(len(a.RowStatus), rows, "args.row_status"); err != nil {
 			return nil, err
 		}
-		putSlice(k, &to.seq, a.Seq)
-		putSlice(k, &to.positions, a.Positions)
+		if err = k.putRows(a.Seq, a.Positions); err != nil {
+			return nil, err
+		}
 		putSlice(k, &to.lse, a.LSE)
 		putSlice(k, &to.row_status, a.RowStatus)
 	}

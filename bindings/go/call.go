@@ -36,7 +36,37 @@ func newCall() *call {
 	return &call{c: c}
 }
 
-func (k *call) free() { C.free(unsafe.Pointer(k.c)) }
+func (k *call) free() {
+	C.free(unsafe.Pointer(k.c.seq))
+	C.free(unsafe.Pointer(k.c.positions))
+	C.free(unsafe.Pointer(k.c))
+}
+
+// putRows copies the rows' ids and positions: they are arguments more than data, and two short slices
+// often lie in one block of Go's, which is slow to pin twice.
+func (k *call) putRows(seq []int32, positions []int64) error {
+	c := k.c
+	if rows := C.int64_t(len(seq)); rows > c.rows {
+		C.free(unsafe.Pointer(c.seq))
+		C.free(unsafe.Pointer(c.positions))
+		c.seq = (*C.int32_t)(C.calloc(C.size_t(rows), C.sizeof_int32_t))
+		c.positions = (*C.int64_t)(C.calloc(C.size_t(rows), C.sizeof_int64_t))
+		if c.rows = rows; c.seq == nil || c.positions == nil {
+			c.rows = 0
+			return refuse(ErrOutOfMemory, "no memory for %d rows", len(seq))
+		}
+	}
+	c.decode.seq, c.decode.positions = nil, nil
+	if len(seq) > 0 {
+		copy(unsafe.Slice((*int32)(c.seq), len(seq)), seq)
+		c.decode.seq = c.seq
+	}
+	if len(positions) > 0 {
+		copy(unsafe.Slice((*int64)(c.positions), len(positions)), positions)
+		c.decode.positions = c.positions
+	}
+	return nil
+}
 
 // done turns the status of a call into its error.
 func (k *call) done(status C.rkv_status) error {

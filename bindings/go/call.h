@@ -18,6 +18,9 @@ typedef struct rkvgo_call {
   rkv_audit_result audit;
   rkv_plan plan;
   int64_t number; /* bytes or count, written by the library */
+  int64_t rows;   /* what seq and positions have room for */
+  int32_t *seq;
+  int64_t *positions;
 } rkvgo_call;
 
 /* Arguments of the calls that need no cache. */
