@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 namespace rkv {
@@ -94,7 +95,14 @@ rkv_status Cache::create(const Config& config, const rkv_buffers* buffers,
   cache->window_taken_.resize(prefills);
   cache->rows_.resize(static_cast<size_t>(config.max_rows));
   cache->runs_.resize(static_cast<size_t>(config.max_rows));
-  cache->backend_ = cpu::create(backend_limits(config, sizes), cache->workspace_);
+  const BackendLimits limits = backend_limits(config, sizes);
+  try {
+    cache->backend_ = cpu::create(limits, cache->workspace_);
+  } catch (const std::system_error& error) {
+    failure.native_code = error.code().value();
+    return fail_value(failure, RKV_OUT_OF_MEMORY, "config.num_threads", limits.threads,
+                      "the system gave no more threads (error %d)", failure.native_code);
+  }
   out = std::move(cache);
   return RKV_OK;
 }

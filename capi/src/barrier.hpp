@@ -8,7 +8,6 @@
 #include <exception>
 #include <memory>
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include "capi/src/structs.hpp"
@@ -58,11 +57,6 @@ rkv_status guarded(rkv_error* err, Body&& body) noexcept {
     status = std::forward<Body>(body)(failure);
   } catch (const std::bad_alloc&) {
     status = fail(failure, RKV_OUT_OF_MEMORY, "the process is out of memory");
-  } catch (const std::system_error& error) {
-    failure.native_code = error.code().value();
-    status =
-        fail(failure, RKV_OUT_OF_MEMORY,
-             "config.num_threads: the system gave no more threads (error %d)", failure.native_code);
   } catch (const std::exception& error) {
     status = fail(failure, RKV_INTERNAL, "unexpected: %s", error.what());
   } catch (...) {
