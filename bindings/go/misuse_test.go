@@ -311,9 +311,13 @@ func TestManyCachesBounded(t *testing.T) {
 		}
 		runtime.GC()
 	}
+	cycles := 10000
+	if testing.Short() { // under a detector, which makes each slow
+		cycles = 1000
+	}
 	round(500, false)
 	before := resident(t)
-	round(10000, false)
+	round(cycles, false)
 	round(500, true) // finalizers close these and unpin their buffers, some time after the collection
 	after := before
 	for try := 0; try < 100; try++ {
