@@ -3,7 +3,8 @@
 # tests/run.sh PART...  only these parts (their names: tests/run.sh --list)
 #
 # Each part prints its seconds, its full output goes to build/logs/PART.log. The last line is
-# "N passed, N failed": test cases of GoogleTest and pytest, and scripts; exit 1 if any failed.
+# "N passed, N failed": test cases and scripts; exit 1 if any failed. What is skipped says what to
+# install; RKV_NO_SKIP=1 makes it a failure.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CTEST_PARALLEL_LEVEL=2 CMAKE_BUILD_PARALLEL_LEVEL=2
@@ -14,29 +15,40 @@ rm -rf "$results"
 python=.deps/venv/bin/python
 venv=.deps/quickstart-venv
 wanted=("$@")
-passed=0 failed=0
+prefix=$PWD/build/prefix
+passed=0 failed=0 skipped=0
 
 # part NAME KIND COMMAND...: runs the command. KIND says what it counts for:
 #   step    nothing, unless it fails
 #   script  one test case
+#   shown   the same, and its output is shown
 #   cases   the cases in the JUnit files that it leaves in build/results/NAME
+#   counted the line "tests: P passed, F failed, S skipped" that it prints; exit 77: all is skipped
 part() {
-  local name=$1 kind=$2 start=$SECONDS code=0 good=0 bad=0
+  local name=$1 kind=$2 start=$SECONDS code=0 good=0 bad=0 left=0
   shift 2
   if [ "${wanted[0]:-}" = --list ]; then echo "$name"; return; fi
   if [ ${#wanted[@]} -gt 0 ] && [[ " ${wanted[*]} " != *" $name "* ]]; then return; fi
   mkdir -p "$results/$name"
   RESULTS=$results/$name "$@" >"$logs/$name.log" 2>&1 </dev/null || code=$?
   case $kind in
-    script) good=1 ;;
+    script | shown) good=1 ;;
     cases) read -r good bad < <("$python" tests/count.py "$results/$name") || good=0 bad=0 ;;
+    counted)
+      read -r good bad left < <(sed -n 's/^tests: \([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' \
+        "$logs/$name.log" | tail -n 1) || good=0 bad=0 left=0
+      if [ $code = 77 ]; then code=0 left=1; fi
+      if [ "$left" != 0 ] && [ -n "${RKV_NO_SKIP:-}" ]; then bad=$((bad + left)) left=0; fi
+      ;;
   esac
   # A part that failed, or ran no case, without saying which case failed, is itself a failure.
-  if [ $code != 0 ] && [ "$kind" = script ]; then good=0; fi
-  if [ "$bad" = 0 ] && { [ $code != 0 ] || [ "$kind$good" = cases0 ]; }; then bad=1; fi
-  passed=$((passed + good)) failed=$((failed + bad))
+  if [ $code != 0 ] && [[ $kind = s* ]]; then good=0; fi
+  if [ $code != 0 ] || { [[ $kind = c* ]] && [ $((good + left)) = 0 ]; }; then bad=$((bad ? bad : 1)); fi
+  passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + left))
   printf '%-16s %5d s  %s\n' "$name" $((SECONDS - start)) \
-    "$([ "$kind$bad" = step0 ] && echo done || echo "$good passed, $bad failed")"
+    "$([ "$kind$bad" = step0 ] && echo done || echo "$good passed, $bad failed$([ "$left" = 0 ] || echo ", $left skipped")")"
+  [ "$kind$bad" != shown0 ] || sed 's/^/    /' "$logs/$name.log"
+  [ "$left" = 0 ] || grep -h '^skipped: ' "$logs/$name.log" | sed 's/^/    /'
   [ "$bad" = 0 ] || tail -n "${RKV_LOG_LINES:-60}" "$logs/$name.log" | sed 's/^/    /'
 }
 
@@ -64,10 +76,18 @@ python_tests() {
     "$venv/bin/python" -m pytest -q --junit-xml "$RESULTS/pytest.xml" "$@"
 }
 
-# What the README shows, against an installed library and the package of the part before.
-readme() {
-  cmake --install build/release --prefix build/prefix &&
-    "$venv/bin/python" tests/readme.py build/prefix "$venv/bin/python"
+# Every language reads the golden vectors, in a part of its own; all print the same line.
+golden_lines() {
+  local language line first='' different=0
+  for language in c python rust java go; do
+    line=$(grep -h '^golden: ' "$logs/golden-$language.log" "$logs/$language.log" 2>/dev/null | tail -n 1)
+    if [ -z "$line" ] && grep -q '^skipped: ' "$logs/$language.log" 2>/dev/null; then line=skipped; fi
+    printf '%-8s %s\n' "$language" "${line:-no line}"
+    [ "$line" != skipped ] || continue
+    first=${first:-$line}
+    [ -n "$line" ] && [ "$line" = "$first" ] || different=1
+  done
+  return $different
 }
 
 # The two best SIMD targets of this machine.
@@ -86,7 +106,15 @@ part build step build release
 part tests cases ctests release
 part python cases python_tests bindings/python/tests tests/python_engine
 part quickstart script examples/quickstart.sh --quick
-part readme script readme
+part install step cmake --install build/release --prefix "$prefix"
+part readme script "$venv/bin/python" tests/readme.py "$prefix" "$venv/bin/python"
+part golden-c script build/release/tests/golden/make/golden_runner tests/golden/*.txt
+part golden-python script bindings/python/wheel.sh
+part rust counted bindings/rust/test.sh "$prefix"
+part java counted bindings/java/test.sh "$prefix"
+part go counted bindings/go/test.sh "$prefix"
+part languages shown golden_lines
+part accuracy script tests/accuracy/run.sh
 part build-asan step build asan
 for simd in $(simd_targets); do
   part "asan-$simd" cases ctests asan "$simd"
@@ -98,5 +126,6 @@ part tsan cases ctests tsan '' -R "^($(IFS='|'; echo "${threaded[*]}"))\$"
 
 [ "${wanted[0]:-}" != --list ] || exit 0
 echo
+[ $skipped = 0 ] || echo "$skipped skipped"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
