@@ -25,7 +25,7 @@ struct ChunkRows {
   int64_t count = 0;
   // The chunk to come. While a part of row i is worked on, the same part of next[i] is fetched, so
   // that the memory is busy all the time.
-  const T* next[kChunkRows + kRowTile];  // the last one is repeated to a whole tile
+  const T* next[kChunkRows];
   int64_t next_count = 0;
 };
 
@@ -46,9 +46,6 @@ HWY_INLINE void list_rows(const AttendArgs& args, int64_t chunk, ChunkRows<T>& r
   rows.next_count = HWY_MAX(HWY_MIN(kChunkRows, args.fetched - second), int64_t{0});
   for (int64_t i = 0; i < rows.next_count; ++i) {
     rows.next[i] = kv + row_of(args, second + i) * row_size;
-  }
-  for (int64_t i = 0; rows.next_count > 0 && i < kRowTile; ++i) {
-    rows.next[rows.next_count + i] = rows.next[rows.next_count - 1];
   }
 }
 
@@ -78,12 +75,10 @@ HWY_INLINE const float* reorder_query(const AttendArgs& args, float* out) {
   }
 }
 
-// q . K of kRowTile rows and kHeads heads, to logits[h * kChunkRows + 0 .. kRowTile - 1]. The same
-// channels of `next` are fetched where kFetch, a line at a time: in a burst they would fill the line
-// buffers, and the loads behind it wait.
-template <class T, int kHeads, bool kFetch>
-HWY_INLINE void dot_tile(const T* const* rows, const T* const* next, const float* q,
-                         int64_t q_stride, int64_t dim, float* logits) {
+// q . K of kRowTile rows and kHeads heads, to logits[h * kChunkRows + 0 .. kRowTile - 1].
+template <class T, int kHeads>
+HWY_INLINE void dot_tile(const T* const* rows, const float* q, int64_t q_stride, int64_t dim,
+                         float* logits) {
   const F32 d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   VF sum[kHeads][kRowTile];
@@ -92,7 +87,6 @@ HWY_INLINE void dot_tile(const T* const* rows, const T* const* next, const float
   }
   int64_t c = 0;
   for (; c + 2 * lanes <= dim; c += 2 * lanes) {
-    for (int r = 0; kFetch && r < kRowTile; ++r) prefetch_elements(next[r] + c, 2 * lanes);
     for (int half = 0; half < 2; ++half) {
       VF k[kRowTile];
       for (int r = 0; r < kRowTile; ++r) k[r] = load_half(d, rows[r] + c, half);
@@ -105,7 +99,6 @@ HWY_INLINE void dot_tile(const T* const* rows, const T* const* next, const float
   for (; c < dim; c += lanes) {
     const size_t n = static_cast<size_t>(HWY_MIN(lanes, dim - c));
     for (int r = 0; r < kRowTile; ++r) {
-      if constexpr (kFetch) prefetch_elements(next[r] + c, lanes);
       const VF k = load_n_f32(d, rows[r] + c, n);
       for (int h = 0; h < kHeads; ++h) {
         sum[h][r] = hn::MulAdd(hn::Load(d, q + h * q_stride + c), k, sum[h][r]);
@@ -250,19 +243,12 @@ HWY_INLINE bool attend_chunk_typed(const AttendArgs& args, int64_t chunk, bool c
     for (int64_t r = i; cold && r < i + kRowTile; ++r) {
       prefetch_elements(rows.at[r] + dim, shape.head_dim_v);
     }
-    // Rows of a list are fetched here, each as a whole: they lie apart.
-    const int64_t listed = args.list != nullptr ? rows.next_count : 0;
-    for (int64_t r = i; r < HWY_MIN(i + kRowTile, listed); ++r) {
+    for (int64_t r = i; r < HWY_MIN(i + kRowTile, rows.next_count); ++r) {
       prefetch_elements(rows.next[r], dim);
     }
     for_head_tiles(shape.group, [&]<int kHeads>(int32_t g) HWY_ATTR {
-      const float* heads = q + g * q_stride;
-      float* out = logits + g * kChunkRows + i;
-      if (g == 0 && listed == 0 && i < rows.next_count) {
-        dot_tile<T, kHeads, true>(rows.at + i, rows.next + i, heads, q_stride, dim, out);
-      } else {
-        dot_tile<T, kHeads, false>(rows.at + i, nullptr, heads, q_stride, dim, out);
-      }
+      dot_tile<T, kHeads>(rows.at + i, q + g * q_stride, q_stride, dim,
+                          logits + g * kChunkRows + i);
     });
   }
   bool all_finite = true;
