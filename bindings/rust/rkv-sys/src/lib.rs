@@ -1,5 +1,5 @@
-//! Raw bindings of librkv: the functions, structs and constants of `rkv.h`, with the header's own
-//! comments. The crate `rkv` is the safe way to use them.
+//! Raw bindings of librkv: the functions, structs and constants of `rkv.h`, whose comments are their
+//! documentation. The crate `rkv` is the safe way to use them.
 //!
 //! Constants are newtypes, so that a number that this version does not know is no undefined
 //! behaviour. A struct is ready when it is all zero but for `struct_size`.

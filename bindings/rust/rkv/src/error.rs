@@ -18,7 +18,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 ///
 /// let error = Cache::new(&Config::default()).unwrap_err();
 /// assert!(matches!(error, Error::InvalidArgument(_)));
-/// assert!(error.text().contains("layers"));
+/// assert!(error.text().starts_with("config."));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -51,7 +51,6 @@ fn main() -> ExitCode {
 fn generate(header: &Path, clang: &[String]) -> Result<String, Box<dyn std::error::Error>> {
     let raw = bindgen::Builder::default()
         .header(header.to_str().ok_or("the path of rkv.h is no text")?)
-        .clang_arg("-fparse-all-comments") // the header's comments are plain ones
         .clang_args(clang)
         .allowlist_item("(rkv|RKV)_.*")
         .default_macro_constant_type(bindgen::MacroTypeVariation::Signed)
@@ -59,7 +58,7 @@ fn generate(header: &Path, clang: &[String]) -> Result<String, Box<dyn std::erro
         .prepend_enum_name(false)
         .derive_default(false)
         .layout_tests(true)
-        .generate_comments(true)
+        .generate_comments(false) // the header is the documentation
         .rust_target(bindgen::RustTarget::stable(85, 0).map_err(|_| "rust target")?)
         .disable_header_comment()
         .formatter(bindgen::Formatter::Prettyplease)
