@@ -151,12 +151,7 @@ public final class Cache implements AutoCloseable {
     closeSequence(seq, 0);
   }
 
-  /**
-   * Gives the slot back, in the order of a stream.
-   *
-   * @param seq an open slot
-   * @param stream cudaStream_t
-   */
+  /** As {@link #closeSequence(int)}, in the order of a stream. */
   public void closeSequence(int seq, long stream) {
     long cache = state.enter();
     try {
@@ -176,13 +171,7 @@ public final class Cache implements AutoCloseable {
     rewind(seq, position, 0);
   }
 
-  /**
-   * Drops all rows at a position and after, in the order of a stream.
-   *
-   * @param seq a prefilled slot
-   * @param position not before the prompt's end, not beyond the length
-   * @param stream cudaStream_t
-   */
+  /** As {@link #rewind(int, long)}, in the order of a stream. */
   public void rewind(int seq, long position, long stream) {
     long cache = state.enter();
     try {
@@ -202,13 +191,7 @@ public final class Cache implements AutoCloseable {
     fork(seq, copy, 0);
   }
 
-  /**
-   * Makes a closed slot a copy of a sequence, in the order of a stream.
-   *
-   * @param seq an open slot
-   * @param copy a closed slot
-   * @param stream cudaStream_t
-   */
+  /** As {@link #fork(int, int)}, in the order of a stream. */
   public void fork(int seq, int copy, long stream) {
     long cache = state.enter();
     try {
@@ -299,13 +282,7 @@ public final class Cache implements AutoCloseable {
     decodeSelect(layer, args, 0);
   }
 
-  /**
-   * As {@link #decodeSelect(int, DecodeArgs)}, in the order of a stream.
-   *
-   * @param layer 0 to layers - 1
-   * @param args the rows
-   * @param stream cudaStream_t
-   */
+  /** As {@link #decodeSelect(int, DecodeArgs)}, in the order of a stream. */
   public void decodeSelect(int layer, DecodeArgs args, long stream) {
     long cache = state.enter();
     try {
@@ -331,13 +308,7 @@ public final class Cache implements AutoCloseable {
     attend(layer, args, 0);
   }
 
-  /**
-   * As {@link #attend(int, DecodeArgs)}, in the order of a stream.
-   *
-   * @param layer 0 to layers - 1
-   * @param args the rows
-   * @param stream cudaStream_t
-   */
+  /** As {@link #attend(int, DecodeArgs)}, in the order of a stream. */
   public void attend(int layer, DecodeArgs args, long stream) {
     long cache = state.enter();
     try {
@@ -363,13 +334,7 @@ public final class Cache implements AutoCloseable {
     decode(layer, args, 0);
   }
 
-  /**
-   * As {@link #decode(int, DecodeArgs)}, in the order of a stream.
-   *
-   * @param layer 0 to layers - 1
-   * @param args the rows
-   * @param stream cudaStream_t
-   */
+  /** As {@link #decode(int, DecodeArgs)}, in the order of a stream. */
   public void decode(int layer, DecodeArgs args, long stream) {
     long cache = state.enter();
     try {
@@ -397,14 +362,7 @@ public final class Cache implements AutoCloseable {
     return audit(layer, args, 0);
   }
 
-  /**
-   * As {@link #audit(int, DecodeArgs)}, in the order of a stream.
-   *
-   * @param layer 0 to layers - 1
-   * @param args the rows
-   * @param stream cudaStream_t
-   * @return over rows and query heads
-   */
+  /** As {@link #audit(int, DecodeArgs)}, in the order of a stream. */
   public AuditResult audit(int layer, DecodeArgs args, long stream) {
     NativeAudit result = new NativeAudit();
     try {
@@ -438,14 +396,7 @@ public final class Cache implements AutoCloseable {
     return stats(seq, layer, 0);
   }
 
-  /**
-   * As {@link #stats(int, int)}; waits for a stream.
-   *
-   * @param seq an open slot
-   * @param layer 0 to layers - 1
-   * @param stream cudaStream_t
-   * @return all 0 before its prefill
-   */
+  /** As {@link #stats(int, int)}; waits for a stream. */
   public SequenceStats stats(int seq, int layer, long stream) {
     NativeStats result = new NativeStats();
     NativePlan plan = new NativePlan();
@@ -474,14 +425,7 @@ public final class Cache implements AutoCloseable {
     return keptPositions(seq, layer, 0);
   }
 
-  /**
-   * As {@link #keptPositions(int, int)}; waits for a stream.
-   *
-   * @param seq a prefilled slot
-   * @param layer 0 to layers - 1
-   * @param stream cudaStream_t
-   * @return [Hkv][count], ascending
-   */
+  /** As {@link #keptPositions(int, int)}; waits for a stream. */
   public long[][] keptPositions(int seq, int layer, long stream) {
     ByteBuffer count = Direct.allocate("count", 8);
     ByteBuffer out = Direct.allocate("out", 0);

@@ -275,364 +275,199 @@ public final class CacheConfig {
       return this;
     }
 
-    /**
-     * How many layers, all of this shape; sliding-window layers stay out.
-     *
-     * @param value 1 to 256
-     * @return this
-     */
+    /** How many layers, all of this shape; sliding-window layers stay out; 1 to 256. */
     public Builder layers(int value) {
       layers = value;
       return this;
     }
 
-    /**
-     * Hq, the query heads of this rank.
-     *
-     * @param value a multiple of the KV heads
-     * @return this
-     */
+    /** Hq, the query heads of this rank; a multiple of the KV heads. */
     public Builder qHeads(int value) {
       qHeads = value;
       return this;
     }
 
-    /**
-     * Hkv, the KV heads of this rank.
-     *
-     * @param value 1 or more
-     * @return this
-     */
+    /** Hkv, the KV heads of this rank; 1 or more. */
     public Builder kvHeads(int value) {
       kvHeads = value;
       return this;
     }
 
-    /**
-     * D, the head size of Q and K.
-     *
-     * @param value a multiple of 8 up to 256
-     * @return this
-     */
+    /** D, the head size of Q and K; a multiple of 8 up to 256. */
     public Builder headDim(int value) {
       headDim = value;
       return this;
     }
 
-    /**
-     * Dv, the head size of V.
-     *
-     * @param value 0 = D
-     * @return this
-     */
+    /** Dv, the head size of V; 0 = D. */
     public Builder headDimV(int value) {
       headDimV = value;
       return this;
     }
 
-    /**
-     * Type of K and V; must be given.
-     *
-     * @param value F32, F16 or BF16
-     * @return this
-     */
+    /** Type of K and V; must be given; F32, F16 or BF16. */
     public Builder kvDtype(DType value) {
       kvDtype = value.code();
       return this;
     }
 
-    /**
-     * Type of q and out; that of K and V unless given.
-     *
-     * @param value F32, F16 or BF16
-     * @return this
-     */
+    /** Type of q and out; that of K and V unless given; F32, F16 or BF16. */
     public Builder queryDtype(DType value) {
       queryDtype = value.code();
       return this;
     }
 
-    /**
-     * Type of the page summaries; that of K and V unless given.
-     *
-     * @param value also E4M3, E5M2
-     * @return this
-     */
+    /** Type of the page summaries; that of K and V unless given; also E4M3, E5M2. */
     public Builder summaryDtype(DType value) {
       summaryDtype = value.code();
       return this;
     }
 
-    /**
-     * Where kept rows lie.
-     *
-     * @param value COMPACT unless given
-     * @return this
-     */
+    /** Where kept rows lie; COMPACT unless given. */
     public Builder storage(Storage value) {
       storage = value.ordinal();
       return this;
     }
 
-    /**
-     * Slots.
-     *
-     * @param value 0 = 1
-     * @return this
-     */
+    /** Slots; 0 = 1. */
     public Builder maxSequences(int value) {
       maxSequences = value;
       return this;
     }
 
-    /**
-     * Rows of one decode call.
-     *
-     * @param value 0 = the slots
-     * @return this
-     */
+    /** Rows of one decode call; 0 = the slots. */
     public Builder maxRows(int value) {
       maxRows = value;
       return this;
     }
 
-    /**
-     * Sequences whose window rows wait over calls.
-     *
-     * @param value 0 = 1
-     * @return this
-     */
+    /** Sequences whose window rows wait over calls; 0 = 1. */
     public Builder maxPrefills(int value) {
       maxPrefills = value;
       return this;
     }
 
-    /**
-     * Threads of the CPU backend, the caller's included.
-     *
-     * @param value 0 = all
-     * @return this
-     */
+    /** Threads of the CPU backend, the caller's included; 0 = all. */
     public Builder numThreads(int value) {
       numThreads = value;
       return this;
     }
 
-    /**
-     * Bounds every S.
-     *
-     * @param value positions stay below 2^31
-     * @return this
-     */
+    /** Bounds every S; positions stay below 2^31. */
     public Builder maxPromptTokens(long value) {
       maxPromptTokens = value;
       return this;
     }
 
-    /**
-     * Generated tokens per prompt.
-     *
-     * @param value drafts included
-     * @return this
-     */
+    /** Generated tokens per prompt; drafts included. */
     public Builder maxNewTokens(long value) {
       maxNewTokens = value;
       return this;
     }
 
-    /**
-     * t: tokens' worth of traffic per step; this or the ratio.
-     *
-     * @param value tokens
-     * @return this
-     */
+    /** t: tokens' worth of traffic per step; this or the ratio; tokens. */
     public Builder tokenBudget(long value) {
       tokenBudget = value;
       return this;
     }
 
-    /**
-     * (S + max_new) / t; this or the token budget.
-     *
-     * @param value at least 1
-     * @return this
-     */
+    /** (S + max_new) / t; this or the token budget; at least 1. */
     public Builder compressionRatio(double value) {
       compressionRatio = value;
       return this;
     }
 
-    /**
-     * Tokens that stage 1 keeps.
-     *
-     * @param value 0 = plan
-     * @return this
-     */
+    /** Tokens that stage 1 keeps; 0 = plan. */
     public Builder promptBudget(long value) {
       promptBudget = value;
       return this;
     }
 
-    /**
-     * Tokens that stage 2 selects.
-     *
-     * @param value 0 = plan
-     * @return this
-     */
+    /** Tokens that stage 2 selects; 0 = plan. */
     public Builder topK(long value) {
       topK = value;
       return this;
     }
 
-    /**
-     * P, tokens of a page; alone it also recomputes the channels.
-     *
-     * @param value 0 = plan
-     * @return this
-     */
+    /** P, tokens of a page; alone it also recomputes the channels; 0 = plan. */
     public Builder pageSize(int value) {
       pageSize = value;
       return this;
     }
 
-    /**
-     * r, channels of a key that stage 2 scores with.
-     *
-     * @param value 0 = plan
-     * @return this
-     */
+    /** r, channels of a key that stage 2 scores with; 0 = plan. */
     public Builder numChannels(int value) {
       numChannels = value;
       return this;
     }
 
-    /**
-     * W, the last queries of the prompt that stage 1 looks at.
-     *
-     * @param value 0 = 32
-     * @return this
-     */
+    /** W, the last queries of the prompt that stage 1 looks at; 0 = 32. */
     public Builder windowSize(int value) {
       windowSize = value;
       return this;
     }
 
-    /**
-     * Pooling of stage 1, in tokens.
-     *
-     * @param value odd; 0 = 63
-     * @return this
-     */
+    /** Pooling of stage 1, in tokens; odd; 0 = 63. */
     public Builder kernelSize(int value) {
       kernelSize = value;
       return this;
     }
 
-    /**
-     * First tokens that both stages always keep.
-     *
-     * @param value tokens
-     * @return this
-     */
+    /** First tokens that both stages always keep; tokens. */
     public Builder sinks(int value) {
       sinks = value;
       return this;
     }
 
-    /**
-     * Newest live tokens that stage 2 always selects.
-     *
-     * @param value tokens
-     * @return this
-     */
+    /** Newest live tokens that stage 2 always selects; tokens. */
     public Builder recentTokens(int value) {
       recentTokens = value;
       return this;
     }
 
-    /**
-     * What stage 2 selects.
-     *
-     * @param value PAGES unless given
-     * @return this
-     */
+    /** What stage 2 selects; PAGES unless given. */
     public Builder selectionUnit(SelectionUnit value) {
       selectionUnit = value.ordinal();
       return this;
     }
 
-    /**
-     * Over which keys stage 1 normalises.
-     *
-     * @param value ALL unless given
-     * @return this
-     */
+    /** Over which keys stage 1 normalises; ALL unless given. */
     public Builder stage1Domain(Stage1Domain value) {
       stage1Domain = value.ordinal();
       return this;
     }
 
-    /**
-     * Over what stage 2 normalises.
-     *
-     * @param value TOKENS unless given
-     * @return this
-     */
+    /** Over what stage 2 normalises; TOKENS unless given. */
     public Builder selectionDomain(SelectionDomain value) {
       selectionDomain = value.ordinal();
       return this;
     }
 
-    /**
-     * Kind of stage 1's pooling.
-     *
-     * @param value MAX unless given
-     * @return this
-     */
+    /** Kind of stage 1's pooling; MAX unless given. */
     public Builder pooling(Pooling value) {
       pooling = value.ordinal();
       return this;
     }
 
-    /**
-     * Scale of stage 2's approximate logits.
-     *
-     * @param value SPARQ unless given
-     * @return this
-     */
+    /** Scale of stage 2's approximate logits; SPARQ unless given. */
     public Builder temperature(Temperature value) {
       temperature = value.ordinal();
       return this;
     }
 
-    /**
-     * The last W keys stand in for queries.
-     *
-     * @param value false unless given
-     * @return this
-     */
+    /** The last W keys stand in for queries; false unless given. */
     public Builder keyAsQuery(boolean value) {
       keyAsQuery = value ? 1 : 0;
       return this;
     }
 
-    /**
-     * Scale of the logits.
-     *
-     * @param value 0 = 1 / sqrt(D)
-     * @return this
-     */
+    /** Scale of the logits; 0 = 1 / sqrt(D). */
     public Builder softmaxScale(float value) {
       softmaxScale = value;
       return this;
     }
 
-    /**
-     * cap * tanh(x / cap) on the logits.
-     *
-     * @param value 0 = none
-     * @return this
-     */
+    /** cap * tanh(x / cap) on the logits; 0 = none. */
     public Builder logitSoftcap(float value) {
       logitSoftcap = value;
       return this;

@@ -40,6 +40,14 @@ public final class Tensor {
     System.arraycopy(strides, 0, axes, MAX_AXES, ndim);
   }
 
+  private Tensor(Tensor whole, long address) {
+    dtype = whole.dtype;
+    this.address = address;
+    owner = whole.owner;
+    ndim = whole.ndim;
+    System.arraycopy(whole.axes, 0, axes, 0, axes.length);
+  }
+
   /**
    * A contiguous view, the last axis fastest.
    *
@@ -107,7 +115,23 @@ public final class Tensor {
   }
 
   /**
-   * The memory that this views.
+   * A part of the first axis, in the same memory.
+   *
+   * @param from first row
+   * @param end behind the last
+   * @return shares the buffer
+   */
+  public Tensor rows(long from, long end) {
+    if (ndim == 0 || from < 0 || end < from || end > axes[0]) {
+      throw RkvException.invalid("tensor: rows %d to %d of %d", from, end, ndim == 0 ? 0 : axes[0]);
+    }
+    Tensor part = new Tensor(this, address + from * axes[MAX_AXES] * dtype.bytes());
+    part.axes[0] = end - from;
+    return part;
+  }
+
+  /**
+   * The memory that this views; of a part, that of the whole.
    *
    * @return null for an address, else a duplicate of the buffer as it was given
    */

@@ -133,6 +133,11 @@ class CallsTest {
       float[] both = Rig.floats(out);
       assertArrayEquals(alone, java.util.Arrays.copyOf(both, alone.length));
       for (int i = alone.length; i < both.length; ++i) assertEquals(0, both[i], "padding row");
+      args.rows(1).row(0, 1, Rig.S);
+      args.q(q.rows(0, 1)).k(k.rows(0, 1)).v(v.rows(0, 1)).out(out.rows(1, 2));
+      cache.decode(0, args);
+      both = Rig.floats(out);
+      assertArrayEquals(alone, java.util.Arrays.copyOfRange(both, alone.length, both.length));
     }
   }
 
