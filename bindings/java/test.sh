@@ -31,7 +31,7 @@ sum() {
   echo $(($(sed -n 's/^<testsuite .* '"$1"'="\([0-9]*\)".*/\1/p' "$reports"/*.xml | paste -sd+)))
 }
 units() {
-  rm -rf "$reports"
+  rm -rf "$reports" "$jar"
   maven "$prefix" fmt:check package || { [ -e "$reports" ] || return 1; }
   local all bad left
   all=$(sum tests) bad=$(($(sum errors) + $(sum failures))) left=$(sum skipped)

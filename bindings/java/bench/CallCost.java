@@ -6,7 +6,9 @@ import io.github.librkv.Rkv;
 import io.github.librkv.Tensor;
 import java.util.Arrays;
 
-/** Nanoseconds of a call: medians of rounds after warm-up. The cases are the same in every language. */
+/**
+ * Nanoseconds of a call: medians of rounds after warm-up. The cases are the same in every language.
+ */
 final class CallCost {
   private static final int LAYERS = 32;
   private static final int D = 8;

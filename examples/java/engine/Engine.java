@@ -1,5 +1,6 @@
 package engine;
 
+import io.github.librkv.CacheConfig.Builder;
 import io.github.librkv.Rkv;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -8,11 +9,12 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.function.UnaryOperator;
 
 /**
  * Engine MODEL.gguf PROMPTS.json [NAME...]: reads the prompts of these names (all) in one batch and
- * compares. With the full budget every token must be the one that full attention gave, but where its
- * margin was below .02; then, with t = 256, the long prompt is answered in a compressed cache.
+ * compares. With the full budget every token must be the one that full attention gave, but where
+ * its margin was below .02; then, with t = 256, the long prompt is answered in a compressed cache.
  */
 final class Engine {
   private static final long BUDGET = 256;
@@ -36,8 +38,13 @@ final class Engine {
     int fresh = cases.stream().mapToInt(c -> c.greedy.length).max().orElseThrow();
     Case last = cases.stream().filter(c -> c.prompt.length > 2 * BUDGET).findFirst().orElse(null);
     boolean right = true;
-    try (Session full = new Session(model, cases.size(), longest, fresh, longest + fresh);
-        Session small = new Session(model, cases.size(), longest, fresh, BUDGET)) {
+    int rows = longest + fresh;
+    // All of the prompt is kept, all that is kept is attended to.
+    UnaryOperator<Builder> all =
+        b -> b.tokenBudget(rows).promptBudget(Math.max(longest, 32)).topK(rows);
+    try (Session full = new Session(model, cases.size(), longest, fresh, all);
+        Session small =
+            new Session(model, cases.size(), longest, fresh, b -> b.tokenBudget(BUDGET))) {
       start = System.nanoTime();
       float[][] logits = new float[cases.size()][];
       for (int text = 0; text < logits.length; ++text) {

@@ -3,8 +3,9 @@ package engine;
 import java.util.stream.IntStream;
 
 /**
- * A matrix [in, out], one array a row, so that a product runs along the rows: the loops below have one
- * index for all arrays, which the JIT compiler turns into vector code. All cores work on a product.
+ * A matrix [in, out], one array a row, so that a product runs along the rows: the loops below have
+ * one index for all arrays, which the JIT compiler turns into vector code. All cores work on a
+ * product.
  */
 final class Matrix {
   private static final int COLUMNS = 512; // of a task
@@ -71,8 +72,8 @@ final class Matrix {
   }
 
   /**
-   * out[r][c] += x[r] * this, over rows from to end - 1, the first `depth` inputs, some columns. Four
-   * rows of the matrix serve all rows of x while they are in the L1 cache.
+   * out[r][c] += x[r] * this, over rows from to end - 1, the first `depth` inputs, some columns.
+   * Four rows of the matrix serve all rows of x while they are in the L1 cache.
    */
   void multiply(
       float[][] x, int from, int end, int depth, int column, int columnEnd, float[][] out) {

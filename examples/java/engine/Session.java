@@ -2,11 +2,13 @@ package engine;
 
 import io.github.librkv.Cache;
 import io.github.librkv.CacheConfig;
+import io.github.librkv.CacheConfig.Builder;
 import io.github.librkv.DType;
 import io.github.librkv.DecodeArgs;
 import io.github.librkv.Tensor;
 import java.nio.FloatBuffer;
 import java.util.Arrays;
+import java.util.function.UnaryOperator;
 
 /** Several texts in one librkv cache: prompts one by one, then a token of each at a time. */
 final class Session implements AutoCloseable {
@@ -20,22 +22,23 @@ final class Session implements AutoCloseable {
   private final Tensor v;
   private final Tensor out;
 
-  /** For up to `texts` texts with prompts of at most `prompt` tokens, and `fresh` tokens more. */
-  Session(SmolLM2 model, int texts, int prompt, int fresh, long budget) {
+  /**
+   * For up to `texts` texts with prompts of at most `prompt` tokens, and `fresh` tokens more. The
+   * budget sets how much is kept and read.
+   */
+  Session(SmolLM2 model, int texts, int prompt, int fresh, UnaryOperator<Builder> budget) {
     this.model = model;
-    cache =
-        new Cache(
-            CacheConfig.builder()
-                .layers(model.layers)
-                .qHeads(model.qHeads)
-                .kvHeads(model.kvHeads)
-                .headDim(model.headDim)
-                .kvDtype(DType.F32)
-                .maxSequences(texts)
-                .maxPromptTokens(prompt)
-                .maxNewTokens(fresh)
-                .tokenBudget(budget)
-                .build());
+    Builder shape =
+        CacheConfig.builder()
+            .layers(model.layers)
+            .qHeads(model.qHeads)
+            .kvHeads(model.kvHeads)
+            .headDim(model.headDim)
+            .kvDtype(DType.F32)
+            .maxSequences(texts)
+            .maxPromptTokens(prompt)
+            .maxNewTokens(fresh);
+    cache = new Cache(budget.apply(shape).build());
     q = Tensor.allocate(DType.F32, texts, model.qHeads, model.headDim);
     k = Tensor.allocate(DType.F32, texts, model.kvHeads, model.headDim);
     v = Tensor.allocate(DType.F32, texts, model.kvHeads, model.headDim);
@@ -69,19 +72,20 @@ final class Session implements AutoCloseable {
     for (Session session : sessions) session.cache.open(text);
     long[] positions = new long[n];
     Arrays.setAll(positions, i -> i);
-    return model.forward(
-        prompt,
-        positions,
-        (layer, queries, keys, values) -> {
-          copy(Arrays.copyOfRange(queries, n - window, n), q);
-          copy(keys, k);
-          copy(values, v);
-          for (Session session : sessions) {
-            session.cache.prefill(text, layer, n - window, n, q, k, v);
-          }
-          return model.causal(queries, keys, values);
-        },
-        1)[0];
+    return model
+        .forward(
+            prompt,
+            positions,
+            (layer, queries, keys, values) -> {
+              copy(Arrays.copyOfRange(queries, n - window, n), q);
+              copy(keys, k);
+              copy(values, v);
+              for (Session session : sessions) {
+                session.cache.prefill(text, layer, n - window, n, q, k, v);
+              }
+              return model.causal(queries, keys, values);
+            },
+            1)[0];
   }
 
   /** The next token of each text at its position; returns the logits [texts][vocabulary]. */

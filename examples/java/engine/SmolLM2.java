@@ -4,7 +4,9 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.stream.IntStream;
 
-/** SmolLM2 (a Llama) in plain Java, but for the attention of decode steps, which somebody else does. */
+/**
+ * SmolLM2 (a Llama) in plain Java, but for the attention of decode steps, which somebody else does.
+ */
 final class SmolLM2 {
   /** What a layer's attention is given, after RoPE: q [n][Hq * D], k and v [n][Hkv * D]. */
   interface Attention {
@@ -13,7 +15,12 @@ final class SmolLM2 {
   }
 
   private record Layer(
-      float[] attentionNorm, Matrix qkv, Matrix output, float[] ffnNorm, Matrix gateUp, Matrix down) {}
+      float[] attentionNorm,
+      Matrix qkv,
+      Matrix output,
+      float[] ffnNorm,
+      Matrix gateUp,
+      Matrix down) {}
 
   final int layers;
   final int qHeads;

@@ -23,9 +23,10 @@ import java.util.Arrays;
 import java.util.SplittableRandom;
 
 /**
- * An engine that keeps K and V in heap arrays, one float[] a layer, hands them to librkv as they are: a
- * critical call (JDK 22) passes the address of an array for the time of the call. No array is copied; the
- * garbage collector waits while such a call runs, so a prompt goes in layer by layer.
+ * An engine that keeps K and V in heap arrays, one float[] a layer, hands them to librkv as they
+ * are: a critical call (JDK 22) passes the address of an array for the time of the call. No array
+ * is copied; the garbage collector waits while such a call runs, so a prompt goes in layer by
+ * layer.
  *
  * <p>The same steps through direct buffers and JNI must give the same bits.
  */
@@ -78,7 +79,9 @@ final class HeapArrays {
       SplittableRandom random = new SplittableRandom(layer);
       int rows = S + STEPS;
       return new Arrays3(
-          floats(random, rows * HQ * D), floats(random, rows * HKV * D), floats(random, rows * HKV * D));
+          floats(random, rows * HQ * D),
+          floats(random, rows * HKV * D),
+          floats(random, rows * HKV * D));
     }
 
     private static float[] floats(SplittableRandom random, int count) {
@@ -96,7 +99,9 @@ final class HeapArrays {
     return MemorySegment.ofArray(array).asSlice(4L * rows * width);
   }
 
-  /** Outputs of all steps, [steps][layers][Hq * D], from heap arrays; bytes[0]: what the calls made. */
+  /**
+   * Outputs of all steps, [steps][layers][Hq * D], from heap arrays; bytes[0]: what the calls made.
+   */
   private static float[][][] fromHeap(Arrays3[] layers, long[] bytes) throws Throwable {
     float[][][] out = new float[STEPS][LAYERS][HQ * D];
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();

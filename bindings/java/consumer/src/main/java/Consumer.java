@@ -9,7 +9,12 @@ final class Consumer {
 
   public static void main(String[] args) {
     CacheConfig config =
-        CacheConfig.builder().headDim(64).kvDtype(DType.F32).tokenBudget(256).maxNewTokens(64).build();
+        CacheConfig.builder()
+            .headDim(64)
+            .kvDtype(DType.F32)
+            .tokenBudget(256)
+            .maxNewTokens(64)
+            .build();
     System.out.println("librkv " + Rkv.version() + ": " + Plan.of(config, 2000));
   }
 }

@@ -131,12 +131,7 @@ public final class Cache implements AutoCloseable {
   public void open(int seq, SequenceOptions options) {
     NativeOptions o = options.toNative();
     try {
-      long cache = state.enter();
-      try {
-        Native.sequence_open(cache, seq, o);
-      } finally {
-        exit();
-      }
+      state.call(this, cache -> Native.sequence_open(cache, seq, o));
     } finally {
       o.delete();
     }
@@ -153,12 +148,7 @@ public final class Cache implements AutoCloseable {
 
   /** As {@link #closeSequence(int)}, in the order of a stream. */
   public void closeSequence(int seq, long stream) {
-    long cache = state.enter();
-    try {
-      Native.sequence_close(cache, seq, stream);
-    } finally {
-      exit();
-    }
+    state.call(this, cache -> Native.sequence_close(cache, seq, stream));
   }
 
   /**
@@ -173,12 +163,7 @@ public final class Cache implements AutoCloseable {
 
   /** As {@link #rewind(int, long)}, in the order of a stream. */
   public void rewind(int seq, long position, long stream) {
-    long cache = state.enter();
-    try {
-      Native.sequence_rewind(cache, seq, position, stream);
-    } finally {
-      exit();
-    }
+    state.call(this, cache -> Native.sequence_rewind(cache, seq, position, stream));
   }
 
   /**
@@ -193,12 +178,7 @@ public final class Cache implements AutoCloseable {
 
   /** As {@link #fork(int, int)}, in the order of a stream. */
   public void fork(int seq, int copy, long stream) {
-    long cache = state.enter();
-    try {
-      Native.sequence_fork(cache, seq, copy, stream);
-    } finally {
-      exit();
-    }
+    state.call(this, cache -> Native.sequence_fork(cache, seq, copy, stream));
   }
 
   // ---- the two stages -------------------------------------------------------------------------
@@ -237,13 +217,6 @@ public final class Cache implements AutoCloseable {
    * As {@link #prefill(int, int, long, long, Tensor, Tensor, Tensor)}, over paged K and V and in
    * the order of a stream.
    *
-   * @param seq an open slot
-   * @param layer 0 to layers - 1
-   * @param start position of q's first row
-   * @param promptTokens S
-   * @param q [n, Hq, D]; null = none
-   * @param k the prompt's keys; null but in the last call
-   * @param v the prompt's values; null but in the last call
    * @param paging one row; null = not paged
    * @param stream cudaStream_t
    */
@@ -259,12 +232,11 @@ public final class Cache implements AutoCloseable {
       long stream) {
     if (paging != null) paging.check(1);
     DecodeArgs tensors = new DecodeArgs(0).q(q).k(k).v(v).paging(paging);
-    long cache = state.enter();
+    Arguments a = tensors.begin(config);
     try {
-      tensors.begin(config).prefill(cache, seq, layer, start, promptTokens, stream);
+      state.call(this, cache -> a.prefill(cache, seq, layer, start, promptTokens, stream));
     } finally {
       tensors.end();
-      exit();
     }
   }
 
@@ -284,17 +256,7 @@ public final class Cache implements AutoCloseable {
 
   /** As {@link #decodeSelect(int, DecodeArgs)}, in the order of a stream. */
   public void decodeSelect(int layer, DecodeArgs args, long stream) {
-    long cache = state.enter();
-    try {
-      Arguments arguments = args.begin(config);
-      try {
-        arguments.decode_select(cache, layer, stream);
-      } finally {
-        args.end();
-      }
-    } finally {
-      exit();
-    }
+    state.rows(this, CacheState.Rows.DECODE_SELECT, config, layer, args, null, stream);
   }
 
   /**
@@ -310,17 +272,7 @@ public final class Cache implements AutoCloseable {
 
   /** As {@link #attend(int, DecodeArgs)}, in the order of a stream. */
   public void attend(int layer, DecodeArgs args, long stream) {
-    long cache = state.enter();
-    try {
-      Arguments arguments = args.begin(config);
-      try {
-        arguments.attend(cache, layer, stream);
-      } finally {
-        args.end();
-      }
-    } finally {
-      exit();
-    }
+    state.rows(this, CacheState.Rows.ATTEND, config, layer, args, null, stream);
   }
 
   /**
@@ -336,17 +288,7 @@ public final class Cache implements AutoCloseable {
 
   /** As {@link #decode(int, DecodeArgs)}, in the order of a stream. */
   public void decode(int layer, DecodeArgs args, long stream) {
-    long cache = state.enter();
-    try {
-      Arguments arguments = args.begin(config);
-      try {
-        arguments.decode(cache, layer, stream);
-      } finally {
-        args.end();
-      }
-    } finally {
-      exit();
-    }
+    state.rows(this, CacheState.Rows.DECODE, config, layer, args, null, stream);
   }
 
   /**
@@ -366,17 +308,7 @@ public final class Cache implements AutoCloseable {
   public AuditResult audit(int layer, DecodeArgs args, long stream) {
     NativeAudit result = new NativeAudit();
     try {
-      long cache = state.enter();
-      try {
-        Arguments arguments = args.begin(config);
-        try {
-          arguments.audit(cache, layer, result, stream);
-        } finally {
-          args.end();
-        }
-      } finally {
-        exit();
-      }
+      state.rows(this, CacheState.Rows.AUDIT, config, layer, args, result, stream);
       return AuditResult.of(result);
     } finally {
       result.delete();
@@ -401,12 +333,7 @@ public final class Cache implements AutoCloseable {
     NativeStats result = new NativeStats();
     NativePlan plan = new NativePlan();
     try {
-      long cache = state.enter();
-      try {
-        Native.stats(cache, seq, layer, stream, plan, result);
-      } finally {
-        exit();
-      }
+      state.call(this, cache -> Native.stats(cache, seq, layer, stream, plan, result));
       return SequenceStats.of(result, plan);
     } finally {
       plan.delete();
@@ -428,22 +355,20 @@ public final class Cache implements AutoCloseable {
   /** As {@link #keptPositions(int, int)}; waits for a stream. */
   public long[][] keptPositions(int seq, int layer, long stream) {
     ByteBuffer count = Direct.allocate("count", 8);
-    ByteBuffer out = Direct.allocate("out", 0);
+    ByteBuffer[] out = new ByteBuffer[1];
     int heads = config.kvHeads();
-    long cache = state.enter();
-    try {
-      Native.kept_positions(cache, seq, layer, stream, 0, 0, Native.address_of(count));
-      long elements = count.getLong(0) * heads;
-      out = Direct.allocate("out", 8 * elements);
-      Native.kept_positions(
-          cache, seq, layer, stream, Native.address_of(out), elements, Native.address_of(count));
-    } finally {
-      exit();
-      Reference.reachabilityFence(out);
-      Reference.reachabilityFence(count);
-    }
+    state.call(
+        this,
+        cache -> {
+          long number = Native.address_of(count);
+          Native.kept_positions(cache, seq, layer, stream, 0, 0, number);
+          long elements = count.getLong(0) * heads;
+          out[0] = Direct.allocate("out", 8 * elements);
+          long address = Native.address_of(out[0]);
+          Native.kept_positions(cache, seq, layer, stream, address, elements, number);
+        });
     long[][] kept = new long[heads][(int) count.getLong(0)];
-    var all = out.asLongBuffer();
+    var all = out[0].asLongBuffer();
     for (long[] head : kept) all.get(head);
     return kept;
   }
@@ -495,24 +420,17 @@ public final class Cache implements AutoCloseable {
     long capacity = out == null ? 0 : Direct.bytes(out);
     ByteBuffer bytes = Direct.allocate("bytes", 8);
     DecodeArgs tensors = new DecodeArgs(0).k(k).v(v).paging(paging);
-    long cache = state.enter();
+    long number = Native.address_of(bytes);
+    Arguments a = tensors.begin(config);
     try {
-      tensors
-          .begin(config)
-          .export_heads(
-              cache,
-              seq,
-              layer,
-              headBegin,
-              headEnd,
-              address,
-              capacity,
-              Native.address_of(bytes),
-              stream);
+      state.call(
+          this,
+          cache ->
+              a.export_heads(
+                  cache, seq, layer, headBegin, headEnd, address, capacity, number, stream));
       return bytes.getLong(0);
     } finally {
       tensors.end();
-      exit();
       Reference.reachabilityFence(out);
     }
   }
@@ -534,15 +452,9 @@ public final class Cache implements AutoCloseable {
    * As {@link #importLayer(int, int, int, int, ByteBuffer)}, for an INDEXED cache and in the order
    * of a stream.
    *
-   * @param seq an open slot
-   * @param layer 0 to layers - 1
-   * @param headBegin first head, of this cache
-   * @param headEnd behind the last
    * @param k the engine's store where the cache is INDEXED, else null
    * @param v as k
    * @param paging of that store; null = not paged
-   * @param in direct
-   * @param stream cudaStream_t
    */
   public void importLayer(
       int seq,
@@ -557,21 +469,15 @@ public final class Cache implements AutoCloseable {
     if (paging != null) paging.check(1);
     long address = Direct.address("in", in, false);
     DecodeArgs tensors = new DecodeArgs(0).k(k).v(v).paging(paging);
-    long cache = state.enter();
+    long length = Direct.bytes(in);
+    Arguments a = tensors.begin(config);
     try {
-      tensors
-          .begin(config)
-          .import_heads(cache, seq, layer, headBegin, headEnd, address, Direct.bytes(in), stream);
+      state.call(
+          this,
+          cache -> a.import_heads(cache, seq, layer, headBegin, headEnd, address, length, stream));
     } finally {
       tensors.end();
-      exit();
       Reference.reachabilityFence(in);
     }
-  }
-
-  /** Ends a call; until here neither the native cache nor this object may go. */
-  private void exit() {
-    state.exit();
-    Reference.reachabilityFence(this);
   }
 }

@@ -2,6 +2,7 @@ package io.github.librkv;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.lang.ref.Reference;
 
 /**
  * The native cache behind a {@link Cache} and who is inside it: calls count themselves in and out,
@@ -19,6 +20,18 @@ final class CacheState implements Runnable {
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
+  }
+
+  /** What is done with rows. */
+  enum Rows {
+    DECODE_SELECT,
+    ATTEND,
+    DECODE,
+    AUDIT
+  }
+
+  interface Call {
+    void on(long cache);
   }
 
   private final long pointer;
@@ -43,6 +56,45 @@ final class CacheState implements Runnable {
       synchronized (this) {
         notifyAll();
       }
+    }
+  }
+
+  /** A call; until its end neither the native cache nor `owner`, whose loss frees it, may go. */
+  void call(Cache owner, Call body) {
+    long cache = enter();
+    try {
+      body.on(cache);
+    } finally {
+      exit();
+      Reference.reachabilityFence(owner);
+    }
+  }
+
+  /** The hot path: makes no object. */
+  void rows(
+      Cache owner,
+      Rows kind,
+      CacheConfig config,
+      int layer,
+      DecodeArgs args,
+      NativeAudit result,
+      long stream) {
+    long cache = enter();
+    try {
+      Arguments arguments = args.begin(config);
+      try {
+        switch (kind) {
+          case DECODE_SELECT -> arguments.decode_select(cache, layer, stream);
+          case ATTEND -> arguments.attend(cache, layer, stream);
+          case DECODE -> arguments.decode(cache, layer, stream);
+          case AUDIT -> arguments.audit(cache, layer, result, stream);
+        }
+      } finally {
+        args.end();
+      }
+    } finally {
+      exit();
+      Reference.reachabilityFence(owner);
     }
   }
 
