@@ -4,6 +4,7 @@ package rkv
 import "C"
 
 import (
+	"errors"
 	"math"
 	"math/bits"
 )
@@ -179,7 +180,8 @@ func (k *call) putSelection(s *Selection, rows int64, shape *shape) (*C.rkv_sele
 		return nil, err
 	}
 	need := int64(math.MaxInt64)
-	if over, product := bits.Mul64(uint64(max(lists, 0)), uint64(max(s.Capacity, 0))); over == 0 && product < math.MaxInt64 {
+	over, product := bits.Mul64(uint64(max(lists, 0)), uint64(max(s.Capacity, 0)))
+	if over == 0 && product < math.MaxInt64 {
 		need = int64(product)
 	}
 	if err := holds(len(s.Indices), need, "args.selection.indices"); err != nil {
@@ -203,18 +205,21 @@ func (k *call) putPaging(p *Paging, rows int64) (*C.rkv_paging, error) {
 		store(&to.v_blocks, p.DeviceVBlocks)
 		return to, nil
 	}
-	table := Tensor{length: math.MaxInt64, axes: 2, steps: 2}
-	table.shape = [maxAxes]int64{rows, p.MaxBlocks}
-	table.strides = [maxAxes]int64{p.RowStride, 1}
-	for _, one := range [...]struct {
-		length int
-		name   string
-	}{{len(p.BlockTable), "args.paging.block_table"}, {len(p.KBlocks), "args.paging.k_blocks"}, {len(p.VBlocks), "args.paging.v_blocks"}} {
-		if table.length = int64(one.length); one.length > 0 {
-			if err := table.check(one.name); err != nil {
-				return nil, err
-			}
+	fits := func(length int, name string) error {
+		if length == 0 {
+			return nil
 		}
+		table := Tensor{length: int64(length), axes: 2, steps: 2}
+		table.shape = [maxAxes]int64{rows, p.MaxBlocks}
+		table.strides = [maxAxes]int64{p.RowStride, 1}
+		return table.check(name)
+	}
+	if err := errors.Join(
+		fits(len(p.BlockTable), "args.paging.block_table"),
+		fits(len(p.KBlocks), "args.paging.k_blocks"),
+		fits(len(p.VBlocks), "args.paging.v_blocks"),
+	); err != nil {
+		return nil, err
 	}
 	putSlice(k, &to.block_table, p.BlockTable)
 	putSlice(k, &to.k_blocks, p.KBlocks)

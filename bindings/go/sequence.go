@@ -168,6 +168,7 @@ func (c *Cache) KeptPositions(seq, layer int32) ([][]int64, error) {
 		if err != nil {
 			return nil, err
 		}
+		count = int64(k.c.number) // less where another goroutine rewound in between
 	}
 	for i := range heads {
 		heads[i] = all[int64(i)*count : int64(i+1)*count : int64(i+1)*count]

@@ -34,7 +34,7 @@ func coarse(seed int64, n int) []float32 {
 	return out
 }
 
-// lse prefills one layer with these tensors, decodes one token and gives out and lse as bits.
+// decodeBits prefills one layer with these tensors, decodes one token and gives its lse as bits.
 func decodeBits(t *testing.T, config rkv.Config, q, k, v rkv.Tensor) []uint32 {
 	t.Helper()
 	cache := newCache(t, config)
@@ -105,8 +105,6 @@ func TestBFloat16FromBytes(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%x, want %x", got, want)
 	}
-	_, err := rkv.NewCache(config)
-	must(t, err)
 }
 
 // An address instead of a slice: on the CPU that is memory of the process, here that of a slice that
