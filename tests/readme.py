@@ -3,7 +3,8 @@
 
 PREFIX: where the library is installed. PYTHON: an interpreter in which the package `rkv` is.
 C and Python blocks are run as they stand; shell blocks line by line, but for lines that are parts of
-tests/run.sh themselves.
+tests/run.sh themselves. Blocks of the other languages are those of the bindings' own READMEs, which
+the parts of tests/run.sh with the languages' names run.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ ELSEWHERE = {
     "cmake --build --preset release": "build",
     "pip install .": "python",
 }
+BINDINGS = ("rust", "java", "go")
 
 
 def main(prefix: Path, python: str) -> None:
@@ -37,7 +39,7 @@ def main(prefix: Path, python: str) -> None:
         "LD_LIBRARY_PATH": library,
     }
     shell: list[str] = []
-    ran = {"c": 0, "python": 0, "sh": 0}
+    ran = dict.fromkeys(("c", "python", "sh", *BINDINGS), 0)
     with tempfile.TemporaryDirectory() as scratch:
         for language, text in blocks:
             if language == "c":
@@ -58,12 +60,16 @@ def main(prefix: Path, python: str) -> None:
                         shell.append(line)
                     elif f"part {ELSEWHERE[line]}" not in parts:
                         sys.exit(f"no part of tests/run.sh runs: {line}")
+            elif language in BINDINGS:
+                own = (ROOT / "bindings" / language / "README.md").read_text()
+                if text != re.search(rf"^```{language}\n(.*?)^```$", own, re.M | re.S)[1]:
+                    sys.exit(f"the {language} block is not that of bindings/{language}/README.md")
+                if f"part {language} " not in parts:
+                    sys.exit(f"no part of tests/run.sh runs {language}")
             else:
                 continue
             ran[language] += 1
-        subprocess.run(
-            ["bash", "-euc", "\n".join(shell)], cwd=ROOT, env=env, check=True
-        )
+        subprocess.run(["bash", "-euc", "\n".join(shell)], cwd=ROOT, env=env, check=True)
     (ROOT / "minimal").unlink(missing_ok=True)
     print(f"README: {ran}")
     if min(ran.values()) == 0:
