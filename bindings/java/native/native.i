@@ -89,13 +89,13 @@ ADDRESS(const void *)
 %typemap(javain) void *direct "$javainput"
 %typemap(in) void *direct { $1 = jenv->GetDirectBufferAddress($input); }
 
-/* Six extents, then six strides. */
+/* Six extents, six strides, six strides of the scale. */
 %typemap(jni) const void *axes "jlongArray"
 %typemap(jtype) const void *axes "long[]"
 %typemap(jstype) const void *axes "long[]"
 %typemap(javain) const void *axes "$javainput"
-%typemap(in) const void *axes (jlong numbers[12]) {
-  jenv->GetLongArrayRegion($input, 0, 12, numbers);
+%typemap(in) const void *axes (jlong numbers[18]) {
+  jenv->GetLongArrayRegion($input, 0, 18, numbers);
   if (jenv->ExceptionCheck()) return $null;
   $1 = numbers;
 }
@@ -178,7 +178,8 @@ struct Arguments {};
   void set_row_status(void *status) { $self->rows.row_status = static_cast<int32_t *>(status); }
 
   /* slot: q, k, v, out. */
-  void set_tensor(int32_t slot, int32_t dtype, void *data, int32_t ndim, const void *axes) {
+  void set_tensor(int32_t slot, int32_t dtype, void *data, int32_t ndim, const void *axes,
+                  void *scale) {
     rkv_tensor &tensor = rkv_java::tensor_in(*$self, slot);
     tensor.struct_size = sizeof tensor;
     tensor.dtype = dtype;
@@ -187,6 +188,8 @@ struct Arguments {};
     const jlong *numbers = static_cast<const jlong *>(axes);
     std::copy_n(numbers, 6, tensor.shape);
     std::copy_n(numbers + 6, 6, tensor.strides);
+    tensor.scale = static_cast<const float *>(scale);
+    std::copy_n(numbers + 12, 6, tensor.scale_strides);
   }
   void clear_tensor(int32_t slot) { rkv_java::tensor_in(*$self, slot).struct_size = 0; }
 

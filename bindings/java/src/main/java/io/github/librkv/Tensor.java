@@ -23,27 +23,29 @@ public final class Tensor {
   private final DType dtype;
   private final long address;
   private final int ndim;
-  private final long[] axes = new long[2 * MAX_AXES]; // shape, then strides
+  private final long[] axes = new long[3 * MAX_AXES]; // shape, strides, the scale's strides
   private final Buffer owner; // keeps the memory alive; null for an address
+  private final long scale; // address; 0 = none
+  private final Buffer scaleOwner;
 
   private Tensor(DType dtype, long address, Buffer owner, long[] shape, long[] strides) {
-    if (shape.length > MAX_AXES || strides.length != shape.length) {
-      throw RkvException.invalid(
-          "tensor: %d extents and %d strides, need as many of both and at most %d",
-          shape.length, strides.length, MAX_AXES);
-    }
+    checkAxes(shape.length, strides.length);
     this.dtype = dtype;
     this.address = address;
     this.owner = duplicate(owner);
+    this.scale = 0;
+    this.scaleOwner = null;
     this.ndim = shape.length;
     System.arraycopy(shape, 0, axes, 0, ndim);
     System.arraycopy(strides, 0, axes, MAX_AXES, ndim);
   }
 
-  private Tensor(Tensor whole, long address) {
+  private Tensor(Tensor whole, long address, long scale, Buffer scaleOwner) {
     dtype = whole.dtype;
     this.address = address;
     owner = whole.owner;
+    this.scale = scale;
+    this.scaleOwner = scaleOwner;
     ndim = whole.ndim;
     System.arraycopy(whole.axes, 0, axes, 0, axes.length);
   }
@@ -125,9 +127,44 @@ public final class Tensor {
     if (ndim == 0 || from < 0 || end < from || end > axes[0]) {
       throw RkvException.invalid("tensor: rows %d to %d of %d", from, end, ndim == 0 ? 0 : axes[0]);
     }
-    Tensor part = new Tensor(this, address + from * axes[MAX_AXES] * dtype.bytes());
+    long first = address + from * axes[MAX_AXES] * dtype.bytes();
+    long firstScale = scale == 0 ? 0 : scale + from * axes[2 * MAX_AXES] * DType.F32.bytes();
+    Tensor part = new Tensor(this, first, firstScale, scaleOwner);
     part.axes[0] = end - from;
     return part;
+  }
+
+  /**
+   * This tensor with a factor for its elements, as quantised types have.
+   *
+   * @param factors direct, in the machine's byte order, from its position on
+   * @param strides of the factors for each axis, in elements; 0 where all share one
+   * @return keeps the factors alive too
+   */
+  public Tensor withScale(FloatBuffer factors, long... strides) {
+    long[] shape = java.util.Arrays.copyOf(axes, ndim);
+    checkAxes(ndim, strides.length);
+    long first = Direct.ordered("scale", factors, false);
+    checkBounds(DType.F32, Direct.bytes(factors), 0, shape, strides);
+    return scaled(first, factors.duplicate(), strides);
+  }
+
+  /**
+   * This tensor with a factor for its elements, by their address, unchecked.
+   *
+   * @param factors address of float
+   * @param strides of the factors for each axis, in elements; 0 where all share one
+   * @return a view
+   */
+  public Tensor withScaleAtAddress(long factors, long... strides) {
+    checkAxes(ndim, strides.length);
+    return scaled(factors, null, strides);
+  }
+
+  private Tensor scaled(long factors, Buffer factorsOwner, long[] strides) {
+    Tensor made = new Tensor(this, address, factors, factorsOwner);
+    System.arraycopy(strides, 0, made.axes, 2 * MAX_AXES, ndim);
+    return made;
   }
 
   /**
@@ -195,11 +232,19 @@ public final class Tensor {
 
   /** slot: 0 q, 1 k, 2 v, 3 out. */
   void put(Arguments arguments, int slot) {
-    arguments.set_tensor(slot, dtype.code(), address, ndim, axes);
+    arguments.set_tensor(slot, dtype.code(), address, ndim, axes, scale);
   }
 
   boolean readOnly() {
     return owner != null && owner.isReadOnly();
+  }
+
+  private static void checkAxes(int extents, int strides) {
+    if (extents > MAX_AXES || strides != extents) {
+      throw RkvException.invalid(
+          "tensor: %d extents and %d strides, need as many of both and at most %d",
+          extents, strides, MAX_AXES);
+    }
   }
 
   private static long[] contiguous(long[] shape) {

@@ -233,6 +233,12 @@ class CallsTest {
       DecodeArgs paged =
           Rig.step(0, Rig.S).out(Rig.out(1)).paging(Paging.byTable(16, 8, 8, blocks));
       Rig.refused(Status.UNSUPPORTED, () -> cache.decode(0, paged), "paging");
+      FloatBuffer factors = Tensor.allocate(DType.F32, Rig.HKV).floats();
+      Tensor scaled = Rig.tensor(GoldenValues.K, 0, Rig.S, 1).withScale(factors, 0, 1, 0);
+      DecodeArgs quantised = Rig.step(0, Rig.S).out(Rig.out(1)).k(scaled);
+      Rig.refused(Status.UNSUPPORTED, () -> cache.decode(0, quantised), "scale");
+      quantised.k(scaled.withScaleAtAddress(0, 0, 0, 0));
+      cache.decode(0, quantised); // none
       CacheConfig indexed = Rig.config().storage(CacheConfig.Storage.INDEXED).build();
       Rig.refused(Status.UNSUPPORTED, () -> new Cache(indexed), "storage");
     }

@@ -177,10 +177,10 @@ class LayoutTest {
     assertEquals(13, memory.getLong(at(rows, "lse")));
     assertEquals(14, memory.getLong(at(rows, "row_status")));
 
-    long[] axes = {21, 22, 23, 24, 25, 26, 31, 32, 33, 34, 35, 36};
+    long[] axes = {21, 22, 23, 24, 25, 26, 31, 32, 33, 34, 35, 36, 61, 62, 63, 64, 65, 66};
     for (int slot = 0; slot < 4; ++slot) {
       int base = q + slot * size(tensor);
-      arguments.set_tensor(slot, 2, 77 + slot, 6, axes);
+      arguments.set_tensor(slot, 2, 77 + slot, 6, axes, 88);
       assertEquals(size(tensor), memory.getInt(base + at(tensor, "struct_size")));
       assertEquals(2, memory.getInt(base + at(tensor, "dtype")));
       assertEquals(77 + slot, memory.getLong(base + at(tensor, "data")));
@@ -188,7 +188,9 @@ class LayoutTest {
       for (int axis = 0; axis < 6; ++axis) {
         assertEquals(21 + axis, memory.getLong(base + at(tensor, "shape") + 8 * axis));
         assertEquals(31 + axis, memory.getLong(base + at(tensor, "strides") + 8 * axis));
+        assertEquals(61 + axis, memory.getLong(base + at(tensor, "scale_strides") + 8 * axis));
       }
+      assertEquals(88, memory.getLong(base + at(tensor, "scale")));
       arguments.clear_tensor(slot);
       assertEquals(0, memory.getInt(base + at(tensor, "struct_size")));
     }
