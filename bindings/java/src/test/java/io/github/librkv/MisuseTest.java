@@ -137,6 +137,15 @@ class MisuseTest {
     assertThrows(RkvException.class, () -> Tensor.of(DType.F32, buffer, -1, 8));
     assertThrows(RkvException.class, () -> Tensor.of(DType.F32, buffer, 1, 1, 1, 1, 1, 1, 1));
     assertThrows(RkvException.class, () -> Tensor.of(DType.F32, buffer, 0, shape, new long[] {1}));
+    Tensor whole = Tensor.of(DType.F32, buffer, 10, 10);
+    assertEquals(3, whole.rows(4, 7).shape(0));
+    assertEquals(0, whole.rows(10, 10).shape(0));
+    for (long[] part : new long[][] {{-1, 2}, {3, 2}, {0, 11}, {Long.MIN_VALUE, Long.MAX_VALUE}}) {
+      assertThrows(RkvException.class, () -> whole.rows(part[0], part[1]), part[0] + "");
+    }
+    FloatBuffer factors = direct(8).asFloatBuffer();
+    Rig.refused(Status.BUFFER_TOO_SMALL, () -> whole.withScale(factors, 1, 0), "8 bytes");
+    assertThrows(RkvException.class, () -> whole.withScale(factors, 0));
   }
 
   @Test
