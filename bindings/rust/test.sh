@@ -110,14 +110,17 @@ name = "package-test"
 version = "0.0.0"
 edition = "2021"
 [dependencies]
-rkv = { version = "=$version", features = ["half"] }
+rkv = "=$version"
 [patch.crates-io]
 rkv = { path = "rkv-$version" }
 rkv-sys = { path = "rkv-sys-$version" }
 [workspace]
 END
-  (cd "$app" && unset RKV_DIR && PKG_CONFIG_PATH=$prefix/lib/pkgconfig cargo run --target-dir target) |
-    tee /dev/stderr | grep -q "^librkv $(sed -n 's/^Version: //p' "$prefix/lib/pkgconfig/rkv.pc"): kept "
+  local text
+  text=$(cd "$app" && unset RKV_DIR && PKG_CONFIG_PATH=$prefix/lib/pkgconfig cargo run --target-dir target) || return 1
+  echo "$text"
+  version=$(sed -n 's/^Version: //p' "$prefix/lib/pkgconfig/rkv.pc")
+  [[ $text == "librkv $version: kept "* ]]
 }
 
 golden() { cargo run --quiet --locked -p rkv --example golden -- "$root"/tests/golden/*.txt; }
