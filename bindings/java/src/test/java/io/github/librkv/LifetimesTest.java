@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Threads, the garbage collector, and memory over many lives. */
-@Timeout(120)
+@Timeout(600)
 class LifetimesTest {
   /** Runs a body in a thread of its own and keeps what it threw. */
   private static final class Worker extends Thread {
