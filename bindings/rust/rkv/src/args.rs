@@ -131,6 +131,7 @@ impl<'a> Prefill<'a> {
     }
 
     /// K `[S, Hkv, D]` and V `[S, Hkv, Dv]` of the whole prompt.
+    #[inline]
     pub fn kv(mut self, k: &'a Tensor<'_>, v: &'a Tensor<'_>) -> Self {
         (self.raw.k, self.raw.v) = (&k.raw, &v.raw);
         self
@@ -168,6 +169,7 @@ pub struct Step<'a> {
 impl<'a> Step<'a> {
     /// `seq[i]` is the sequence of row i, -1 = a padding row; `positions[i]` the true position of
     /// its token (RoPE's). `q` is `[rows, Hq, D]`.
+    #[inline]
     pub fn new(layer: i32, seq: &'a [i32], positions: &'a [i64], q: &'a Tensor<'_>) -> Self {
         let mut step = Self::empty(layer, &q.raw);
         (step.rows, step.positions) = (seq.len(), positions.len());
@@ -195,6 +197,7 @@ impl<'a> Step<'a> {
         step
     }
 
+    #[inline]
     fn empty(layer: i32, q: &'a sys::rkv_tensor) -> Self {
         let raw = sys::rkv_decode_args {
             struct_size: size_of::<sys::rkv_decode_args>() as u32,
@@ -226,18 +229,21 @@ impl<'a> Step<'a> {
 
     /// K `[rows, Hkv, D]` and V `[rows, Hkv, Dv]` of the new tokens; with INDEXED storage the
     /// engine's own store, already written.
+    #[inline]
     pub fn kv(mut self, k: &'a Tensor<'_>, v: &'a Tensor<'_>) -> Self {
         (self.raw.k, self.raw.v) = (&k.raw, &v.raw);
         self
     }
 
     /// Where the attention's output goes: `[rows, Hq, Dv]`, of q's type.
+    #[inline]
     pub fn out(mut self, out: &'a mut TensorMut<'_>) -> Self {
         self.raw.out = &out.raw;
         self
     }
 
     /// Where the natural log-sum-exp of the logits goes: `[rows, Hq]`.
+    #[inline]
     pub fn lse(mut self, lse: &'a mut [f32]) -> Self {
         (self.raw.lse, self.lse) = (lse.as_mut_ptr(), lse.len());
         self
@@ -262,6 +268,7 @@ impl<'a> Step<'a> {
 
     /// What is selected: written by [`Cache::decode_select`](crate::Cache::decode_select) and
     /// [`Cache::decode`](crate::Cache::decode), read by attention and audit.
+    #[inline]
     pub fn selection(mut self, selection: Selection<'a>) -> Self {
         self.selection = Some(selection);
         self
@@ -343,6 +350,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// The engine's store, with INDEXED storage.
+    #[inline]
     pub fn kv(mut self, k: &'a Tensor<'_>, v: &'a Tensor<'_>) -> Self {
         (self.raw.k, self.raw.v) = (&k.raw, &v.raw);
         self

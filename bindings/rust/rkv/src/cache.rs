@@ -196,18 +196,21 @@ impl<'m> Cache<'m> {
     /// A row at the layer's length appends; at a lower position, not before the prompt's end, it
     /// first drops all rows from there on. Rows of one sequence are adjacent with consecutive
     /// positions.
+    #[inline]
     pub fn decode_select(&mut self, step: Step<'_>) -> Result<()> {
         self.step(step, sys::rkv_decode_select)
     }
 
     /// Exact attention of each row over its selection, without one over all live rows up to its
     /// position. Never appends: the rows are stored already. Needs out.
+    #[inline]
     pub fn attend(&mut self, step: Step<'_>) -> Result<()> {
         self.step(step, sys::rkv_attend)
     }
 
     /// [`Cache::decode_select`] and [`Cache::attend`] in one: the fast path, the same bits. Needs kv
     /// and out; fills a selection where one is given.
+    #[inline]
     pub fn decode(&mut self, step: Step<'_>) -> Result<()> {
         self.step(step, sys::rkv_decode)
     }

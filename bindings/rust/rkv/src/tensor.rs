@@ -81,19 +81,22 @@ unsafe impl Sync for Tensor<'_> {}
 
 impl<'a> Tensor<'a> {
     /// A contiguous array, the last axis fastest, from the slice's start.
+    #[inline]
     pub fn new<T: Element, const N: usize>(data: &'a [T], shape: [usize; N]) -> Result<Self> {
         Self::strided(data, 0, shape, contiguous(&shape)?)
     }
 
     /// Element `[i, j, ...]` is `data[offset + i * strides[0] + j * strides[1] + ...]`.
+    #[inline]
     pub fn strided<T: Element, const N: usize>(
         data: &'a [T],
         offset: usize,
         shape: [usize; N],
         strides: [isize; N],
     ) -> Result<Self> {
+        check_bounds(data.len(), offset, &shape, &strides)?;
         let start = data.as_ptr().wrapping_add(offset).cast();
-        Self::checked(T::DTYPE, start, (data.len(), offset), &shape, &strides)
+        Ok(Self { raw: raw(T::DTYPE, start, &wide(shape), &long(strides)), data: PhantomData })
     }
 
     /// Elements given as bits: BF16 as `u16`, any dtype as bytes. Offset and strides count elements
@@ -106,8 +109,9 @@ impl<'a> Tensor<'a> {
         strides: [isize; N],
     ) -> Result<Self> {
         let (length, bytes) = element_count(dtype, data)?;
-        let start = data.as_ptr().cast::<u8>().wrapping_add(offset.wrapping_mul(bytes)).cast();
-        Self::checked(dtype, start, (length, offset), &shape, &strides)
+        check_bounds(length, offset, &shape, &strides)?;
+        let start = data.as_ptr().cast::<u8>().wrapping_add(offset * bytes).cast();
+        Ok(Self { raw: raw(dtype, start, &wide(shape), &long(strides)), data: PhantomData })
     }
 
     /// Memory that is no slice: of a device, or of a dtype that this crate does not know. At most 6
@@ -123,7 +127,8 @@ impl<'a> Tensor<'a> {
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self> {
-        Ok(Self { raw: raw(dtype, data, shape, strides)?, data: PhantomData })
+        check_axes(shape.len(), strides.len())?;
+        Ok(Self { raw: raw(dtype, data, shape, strides), data: PhantomData })
     }
 
     /// With factors for an 8-bit tensor: that of element `[i, j, ...]` is
@@ -133,10 +138,11 @@ impl<'a> Tensor<'a> {
             let axes = self.shape().len();
             return Err(Error::invalid(format!("scale: {N} strides for {axes} axes")));
         }
-        let shape: Vec<usize> = self.shape().iter().map(|&n| n as usize).collect();
+        let mut shape = [0; N];
+        shape.iter_mut().zip(self.shape()).for_each(|(n, &of)| *n = of as usize);
         check_bounds(scale.len(), 0, &shape, &strides)?;
         self.raw.scale = scale.as_ptr();
-        self.raw.scale_strides = axes(&strides.map(|stride| stride as i64));
+        self.raw.scale_strides = axes(&long(strides));
         Ok(self)
     }
 
@@ -148,18 +154,6 @@ impl<'a> Tensor<'a> {
     /// The element type.
     pub fn dtype(&self) -> DType {
         DType(self.raw.dtype)
-    }
-
-    fn checked(
-        dtype: DType,
-        start: *const c_void,
-        (length, offset): (usize, usize),
-        shape: &[usize],
-        strides: &[isize],
-    ) -> Result<Self> {
-        let (shape, strides) = check_bounds(length, offset, shape, strides)?;
-        let (shape, strides) = (&shape.0[..shape.1], &strides[..shape.1]);
-        Ok(Self { raw: raw(dtype, start, shape, strides)?, data: PhantomData })
     }
 }
 
@@ -186,21 +180,23 @@ unsafe impl Sync for TensorMut<'_> {}
 
 impl<'a> TensorMut<'a> {
     /// A contiguous array, the last axis fastest, from the slice's start.
+    #[inline]
     pub fn new<T: Element, const N: usize>(data: &'a mut [T], shape: [usize; N]) -> Result<Self> {
         Self::strided(data, 0, shape, contiguous(&shape)?)
     }
 
     /// Element `[i, j, ...]` is `data[offset + i * strides[0] + j * strides[1] + ...]`.
+    #[inline]
     pub fn strided<T: Element, const N: usize>(
         data: &'a mut [T],
         offset: usize,
         shape: [usize; N],
         strides: [isize; N],
     ) -> Result<Self> {
+        check_bounds(data.len(), offset, &shape, &strides)?;
         check_distinct(&shape, &strides)?;
         let start = data.as_mut_ptr().wrapping_add(offset).cast::<c_void>();
-        let view = Tensor::checked(T::DTYPE, start, (data.len(), offset), &shape, &strides)?;
-        Ok(Self { raw: view.raw, data: PhantomData })
+        Ok(Self { raw: raw(T::DTYPE, start, &wide(shape), &long(strides)), data: PhantomData })
     }
 
     /// Elements given as bits: BF16 as `u16`, any dtype as bytes. Offset and strides count elements
@@ -212,11 +208,11 @@ impl<'a> TensorMut<'a> {
         shape: [usize; N],
         strides: [isize; N],
     ) -> Result<Self> {
-        check_distinct(&shape, &strides)?;
         let (length, bytes) = element_count(dtype, data)?;
-        let start = data.as_mut_ptr().cast::<u8>().wrapping_add(offset.wrapping_mul(bytes));
-        let view = Tensor::checked(dtype, start.cast(), (length, offset), &shape, &strides)?;
-        Ok(Self { raw: view.raw, data: PhantomData })
+        check_bounds(length, offset, &shape, &strides)?;
+        check_distinct(&shape, &strides)?;
+        let start = data.as_mut_ptr().cast::<u8>().wrapping_add(offset * bytes).cast::<c_void>();
+        Ok(Self { raw: raw(dtype, start, &wide(shape), &long(strides)), data: PhantomData })
     }
 
     /// Memory that is no slice: of a device, or of a dtype that this crate does not know.
@@ -229,7 +225,8 @@ impl<'a> TensorMut<'a> {
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self> {
-        Ok(Self { raw: raw(dtype, data, shape, strides)?, data: PhantomData })
+        check_axes(shape.len(), strides.len())?;
+        Ok(Self { raw: raw(dtype, data, shape, strides), data: PhantomData })
     }
 
     /// Elements per axis.
@@ -243,17 +240,9 @@ impl<'a> TensorMut<'a> {
     }
 }
 
-fn raw(
-    dtype: DType,
-    data: *const c_void,
-    shape: &[i64],
-    strides: &[i64],
-) -> Result<sys::rkv_tensor> {
-    if shape.len() != strides.len() || shape.len() > AXES {
-        let (n, m) = (shape.len(), strides.len());
-        return Err(Error::invalid(format!("tensor: {n} axes and {m} strides, at most {AXES}")));
-    }
-    Ok(sys::rkv_tensor {
+#[inline]
+fn raw(dtype: DType, data: *const c_void, shape: &[i64], strides: &[i64]) -> sys::rkv_tensor {
+    sys::rkv_tensor {
         struct_size: size_of::<sys::rkv_tensor>() as u32,
         dtype: dtype.0,
         data: data.cast_mut(),
@@ -264,22 +253,36 @@ fn raw(
         scale: null(),
         scale_strides: [0; AXES],
         reserved: [0; 4],
-    })
+    }
 }
 
+#[inline]
 fn axes(values: &[i64]) -> [i64; AXES] {
     let mut all = [0; AXES];
     all[..values.len()].copy_from_slice(values);
     all
 }
 
+// After check_bounds: every length fits, unless it is one that a stride of 0 repeats.
+#[inline]
+fn wide<const N: usize>(shape: [usize; N]) -> [i64; N] {
+    shape.map(|n| i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+#[inline]
+fn long<const N: usize>(strides: [isize; N]) -> [i64; N] {
+    strides.map(|stride| stride as i64)
+}
+
+#[inline]
 fn contiguous<const N: usize>(shape: &[usize; N]) -> Result<[isize; N]> {
     let mut strides = [1; N];
     for axis in (1..N).rev() {
         let below = isize::try_from(shape[axis].max(1)).ok();
-        strides[axis - 1] = below
-            .and_then(|n| n.checked_mul(strides[axis]))
-            .ok_or_else(|| Error::invalid(format!("tensor: shape {shape:?} is too large")))?;
+        match below.and_then(|n| n.checked_mul(strides[axis])) {
+            Some(stride) => strides[axis - 1] = stride,
+            None => return Err(Error::invalid(format!("tensor: shape {shape:?} is too large"))),
+        }
     }
     Ok(strides)
 }
@@ -291,67 +294,98 @@ fn element_count<T>(dtype: DType, data: &[T]) -> Result<(usize, usize)> {
     Ok((size_of_val(data) / bytes, bytes))
 }
 
-type Shape = ([i64; AXES], usize);
+fn check_axes(shape: usize, strides: usize) -> Result<()> {
+    if shape == strides && shape <= AXES {
+        return Ok(());
+    }
+    let text = format!("tensor: {shape} axes and {strides} strides, at most {AXES}");
+    Err(Error::invalid(text))
+}
 
-/// Shape and strides as the library wants them, if every element lies in a slice of `length`.
-fn check_bounds(
+/// Every element lies in a slice of `length`.
+#[inline]
+fn check_bounds<const N: usize>(
     length: usize,
     offset: usize,
-    shape: &[usize],
-    strides: &[isize],
-) -> Result<(Shape, [i64; AXES])> {
-    if shape.len() > AXES {
-        let n = shape.len();
-        return Err(Error::invalid(format!("tensor: {n} axes, at most {AXES}")));
-    }
-    let mut wide = ([0; AXES], shape.len());
-    let mut steps = [0; AXES];
-    let mut reach = i64::try_from(offset).ok().map(|at| (at, at)); // lowest and highest element
-    for (axis, (&n, &stride)) in shape.iter().zip(strides).enumerate() {
-        steps[axis] = stride as i64;
-        let n = i64::try_from(n).unwrap_or(i64::MAX);
-        wide.0[axis] = n;
-        reach = reach.and_then(|(low, high)| {
-            let extent = (n - 1).max(0).checked_mul(stride as i64)?;
-            Some((low.checked_add(extent.min(0))?, high.checked_add(extent.max(0))?))
-        });
-    }
-    let inside = match reach {
+    shape: &[usize; N],
+    strides: &[isize; N],
+) -> Result<()> {
+    let inside = match reach(offset, shape, strides) {
+        _ if N > AXES => false,
         _ if shape.contains(&0) => offset <= length, // nothing is reached
         Some((low, high)) => low >= 0 && (high as u64) < length as u64,
         None => false,
     };
     if inside {
-        return Ok((wide, steps));
+        return Ok(());
     }
-    let reach = match reach {
+    Err(outside(length, offset, shape, strides))
+}
+
+/// The lowest and the highest element; none where 64 bits do not hold it.
+#[inline]
+fn reach<const N: usize>(
+    offset: usize,
+    shape: &[usize; N],
+    strides: &[isize; N],
+) -> Option<(i64, i64)> {
+    let start = i64::try_from(offset).ok()?;
+    let (mut low, mut high) = (start, start);
+    for (&n, &stride) in shape.iter().zip(strides) {
+        let steps = i64::try_from(n.saturating_sub(1)).unwrap_or(i64::MAX);
+        let extent = steps.checked_mul(stride as i64)?;
+        low = low.checked_add(extent.min(0))?;
+        high = high.checked_add(extent.max(0))?;
+    }
+    Some((low, high))
+}
+
+#[cold]
+fn outside<const N: usize>(
+    length: usize,
+    offset: usize,
+    shape: &[usize; N],
+    strides: &[isize; N],
+) -> Error {
+    if N > AXES {
+        return Error::invalid(format!("tensor: {N} axes, at most {AXES}"));
+    }
+    let reach = match reach(offset, shape, strides) {
         Some((low, high)) => format!("elements {low} to {high}"),
         None => "beyond 64 bits".into(),
     };
-    Err(Error::invalid(format!(
+    Error::invalid(format!(
         "tensor: shape {shape:?} with strides {strides:?} from element {offset} on reaches {reach}; \
          the slice has {length}"
-    )))
+    ))
 }
 
 /// Outputs: each axis must step over all that the finer ones reach, so that no element is written
 /// twice.
-fn check_distinct(shape: &[usize], strides: &[isize]) -> Result<()> {
-    let mut axes = [(0, 0); AXES]; // step and length of the axes that step at all
-    let mut used = 0;
-    for (&n, stride) in shape.iter().zip(strides).take(AXES).filter(|(&n, _)| n > 1) {
-        axes[used] = (stride.unsigned_abs(), n);
-        used += 1;
+#[inline]
+fn check_distinct<const N: usize>(shape: &[usize; N], strides: &[isize; N]) -> Result<()> {
+    // Most outputs have the finest axis last; others are sorted first.
+    if steps_over((0..N).rev().map(|i| (shape[i], strides[i]))) {
+        return Ok(());
     }
-    axes[..used].sort_unstable();
+    let mut order: [(usize, usize); N] = std::array::from_fn(|i| (strides[i].unsigned_abs(), i));
+    order.sort_unstable();
+    if steps_over(order.iter().map(|&(_, i)| (shape[i], strides[i]))) {
+        return Ok(());
+    }
+    let text = format!("tensor: strides {strides:?} of an output of shape {shape:?} overlap");
+    Err(Error::invalid(text))
+}
+
+#[inline]
+fn steps_over(axes: impl Iterator<Item = (usize, isize)>) -> bool {
     let mut finer = 0usize; // how far the axes so far reach
-    for &(stride, n) in &axes[..used] {
+    for (n, stride) in axes.filter(|&(n, _)| n > 1) {
+        let stride = stride.unsigned_abs();
         if stride <= finer {
-            return Err(Error::invalid(format!(
-                "tensor: strides {strides:?} of an output of shape {shape:?} overlap"
-            )));
+            return false;
         }
         finer = finer.saturating_add(stride.saturating_mul(n - 1));
     }
-    Ok(())
+    true
 }
