@@ -14,5 +14,6 @@
 //! ```
 #![allow(non_camel_case_types)]
 
+#[rustfmt::skip] // as bindgen writes it
 mod bindings;
 pub use bindings::*;
