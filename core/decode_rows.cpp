@@ -10,12 +10,13 @@ rkv_status Cache::check_row(const RowPlace& place, Access access, Failure& failu
                 "args.seq[%lld] is %d: it must be an open sequence in [0, %d], or -1 for padding",
                 row, place.seq, config_.max_sequences - 1);
   }
-  if (layer(place.seq, place.layer).phase != LayerPhase::kReady) {
-    return fail(failure, RKV_BAD_STATE,
-                "args.seq[%lld] is %d: layer %d of it has not been prefilled", row, place.seq,
-                place.layer);
-  }
   const Slot& owner = slot(place.seq);
+  if (layer(place.seq, place.layer).phase != LayerPhase::kReady) {
+    return fail(
+        failure, RKV_BAD_STATE, "args.seq[%lld] is %d: layer %d of it has not been prefilled%s",
+        row, place.seq, place.layer,
+        owner.prompt > 0 ? " to the prompt's end, where args.start + rows = prompt_tokens" : "");
+  }
   const auto position = static_cast<long long>(place.position);
   if (place.position < owner.prompt) {
     return fail(failure, RKV_INVALID_ARGUMENT,
