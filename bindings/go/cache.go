@@ -15,12 +15,13 @@ type shape struct{ qHeads, kvHeads int32 }
 
 // Cache is the compressed K and V of several sequences. One call at a time, as the library has it: a
 // second goroutine gets ErrBadState and changes nothing; Stats and KeptPositions may run side by side.
-// Different caches are independent. A copy of a Cache is not a cache.
+// Different caches are independent. A copy of a Cache is refused by every call.
 type Cache struct {
 	config Config
 	memory Memory
 	shape  shape
 	stream atomic.Uintptr
+	self   uintptr // where NewCache put it; no pointer, which would keep a forgotten cache alive
 
 	mu      sync.Mutex
 	handle  *C.rkv_cache
@@ -30,7 +31,8 @@ type Cache struct {
 }
 
 // Buffers are the engine's memory for a cache, pinned until Close. Their contents need not be cleared.
-// Caches whose calls never overlap may share a Workspace.
+// Caches whose calls never overlap may share a Workspace; a Storage is one cache's alone, which nothing
+// checks.
 type Buffers struct {
 	Storage, Workspace []byte
 
@@ -70,6 +72,7 @@ func newCache(config Config, buffers *Buffers) (*Cache, error) {
 		return nil, newError(status, &s.err)
 	}
 	c.handle = s.cache
+	c.self = uintptr(unsafe.Pointer(c))
 	c.idle = append(c.idle, first)
 	// Only for a Close that was forgotten. A finalizer runs before that of the Pinner inside, which
 	// would end the process if it were still in use.
@@ -131,6 +134,9 @@ func (c *Cache) Close() error {
 	if c.handle == nil {
 		return nil
 	}
+	if err := c.notCopied(); err != nil {
+		return err
+	}
 	if c.running > 0 {
 		return refuse(ErrBadState, "Close: %d calls are running in the cache: close it after them", c.running)
 	}
@@ -171,9 +177,10 @@ func (c *Cache) SetStream(stream uintptr) {
 	}
 }
 
-// NewSelection makes a Selection for that many rows, of live rows.
+// NewSelection makes a Selection for that many rows, of live rows. For more rows than a call may have it is
+// empty, which that call refuses.
 func (c *Cache) NewSelection(rows int) *Selection {
-	if c == nil || rows < 0 {
+	if c == nil || rows < 0 || rows > int(max(c.config.MaxRows, c.config.MaxSequences, 1)) {
 		return &Selection{}
 	}
 	lists := int64(rows) * int64(c.shape.kvHeads)
@@ -182,6 +189,14 @@ func (c *Cache) NewSelection(rows int) *Selection {
 		Counts:   make([]int32, lists),
 		Capacity: c.memory.SelectionCapacity,
 	}
+}
+
+// notCopied: a copy has the handle and none of what guards it.
+func (c *Cache) notCopied() error {
+	if c.self == uintptr(unsafe.Pointer(c)) {
+		return nil
+	}
+	return refuse(ErrInvalidArgument, "the cache is a copy: pass the pointer that NewCache gave")
 }
 
 // enter holds the cache open for a call and gives the C memory of its arguments.
@@ -193,6 +208,9 @@ func (c *Cache) enter() (*call, error) {
 	defer c.mu.Unlock()
 	if c.handle == nil {
 		return nil, refuse(ErrBadState, "the cache is closed")
+	}
+	if err := c.notCopied(); err != nil {
+		return nil, err
 	}
 	var k *call
 	if n := len(c.idle); n > 0 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -25,6 +26,37 @@ func TestCloseTwice(t *testing.T) {
 	var none *rkv.Cache
 	must(t, none.Close())
 	must(t, new(rkv.Cache).Close())
+}
+
+// A copy shares the handle and nothing that guards it.
+func TestACopyIsRefused(t *testing.T) {
+	cache := newCache(t, small())
+	same := reflect.ValueOf(cache).Elem()
+	copied := reflect.New(same.Type())
+	copied.Elem().Set(same) // go vet would not let an assignment pass
+	other := copied.Interface().(*rkv.Cache)
+	for name, err := range every(other) {
+		if !errors.Is(err, rkv.ErrInvalidArgument) || !strings.Contains(err.Error(), "copy") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := other.Close(); !errors.Is(err, rkv.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	must(t, cache.OpenSequence(0, nil))
+	must(t, cache.Close())
+	if err := other.Close(); !errors.Is(err, rkv.ErrInvalidArgument) {
+		t.Error(err)
+	}
+}
+
+func TestSelectionsOfAbsurdSize(t *testing.T) {
+	cache := newCache(t, small())
+	for _, rows := range []int{-1, math.MaxInt, 1 << 40} {
+		if selection := cache.NewSelection(rows); len(selection.Indices) != 0 {
+			t.Errorf("%d rows: %d indices", rows, len(selection.Indices))
+		}
+	}
 }
 
 // every calls each method once and gives what it refused.
