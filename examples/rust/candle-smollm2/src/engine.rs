@@ -115,12 +115,12 @@ impl Compressed {
         Ok(Tensor::from_slice(&self.out, (1, heads * width), &Device::Cpu)?)
     }
 
-    /// Bytes that are held, and those that full KV would take, all layers.
-    pub fn bytes(&self) -> Result<(i64, i64)> {
+    /// Bytes that a step reads, and those that full KV would read, all layers.
+    pub fn traffic(&self) -> Result<(i64, i64)> {
         let mut sum = (0, 0);
         for layer in 0..self.cache.config().layers {
             let stats = self.cache.stats(0, layer)?;
-            sum.0 += stats.k_bytes + stats.v_bytes + stats.summary_bytes + stats.index_bytes;
+            sum.0 += stats.bytes_read_per_step;
             sum.1 += stats.full_kv_bytes;
         }
         Ok(sum)

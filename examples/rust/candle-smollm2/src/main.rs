@@ -134,14 +134,14 @@ fn answer(weights: &Weights, fact: &HiddenFact) -> Result<bool> {
         let next = step(weights, tokens, prompt.tokens + index, &mut full, &mut compressed)?;
         answers.iter_mut().zip(next).for_each(|(answer, token)| answer.push(token));
     }
-    let (held, of) = compressed.bytes()?;
+    let (read, of) = compressed.traffic()?;
     println!(
-        "hidden fact in {} tokens: full KV says{:?}, RocketKV t={} says{:?} with {:.0}% of its bytes",
+        "hidden fact in {} tokens: full KV says{:?}, RocketKV t={} says{:?} and reads {:.0}% of its bytes",
         prompt.tokens,
         weights.text(&answers[0]),
         fact.token_budget,
         weights.text(&answers[1]),
-        100.0 * held as f64 / of as f64
+        100.0 * read as f64 / of as f64
     );
     Ok(answers[0] == fact.answer && answers[1] == fact.answer)
 }

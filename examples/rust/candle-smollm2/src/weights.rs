@@ -11,7 +11,6 @@ use crate::Result;
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     pub layers: usize,
-    pub hidden: usize,
     pub q_heads: usize,
     pub kv_heads: usize,
     pub head_dim: usize,
@@ -94,7 +93,6 @@ fn shape(content: &Content) -> Result<Shape> {
     let (hidden, q_heads) = (size("embedding_length")?, size("attention.head_count")?);
     Ok(Shape {
         layers: size("block_count")?,
-        hidden,
         q_heads,
         kv_heads: size("attention.head_count_kv")?,
         head_dim: hidden / q_heads,
