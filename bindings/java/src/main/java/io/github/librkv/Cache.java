@@ -3,6 +3,7 @@ package io.github.librkv;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
+import java.util.Objects;
 
 /**
  * The compressed K and V of up to maxSequences sequences in all layers.
@@ -193,6 +194,7 @@ public final class Cache implements AutoCloseable {
    * @param v [S, Hkv, Dv]
    */
   public void prefill(int seq, int layer, Tensor q, Tensor k, Tensor v) {
+    Objects.requireNonNull(k, "k");
     prefill(seq, layer, 0, k.ndim() == 0 ? 0 : k.shape(0), q, k, v, null, 0);
   }
 

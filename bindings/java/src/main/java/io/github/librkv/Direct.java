@@ -29,11 +29,12 @@ final class Direct {
 
   /** As {@link #address}, for elements of more than one byte: in the machine's byte order. */
   static long ordered(String name, Buffer buffer, boolean write) {
+    long address = address(name, buffer, write);
     if (order(buffer) != ByteOrder.nativeOrder()) {
       throw RkvException.invalid(
           "%s: buffer order %s, need order(ByteOrder.nativeOrder())", name, order(buffer));
     }
-    return address(name, buffer, write);
+    return address;
   }
 
   /** Bytes between position and limit. */

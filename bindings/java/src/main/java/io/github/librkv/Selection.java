@@ -57,7 +57,7 @@ public final class Selection {
   public static Selection of(
       Space space, int kvHeads, long capacity, IntBuffer indices, IntBuffer counts) {
     return new Selection(
-        space,
+        Objects.requireNonNull(space, "space"),
         kvHeads,
         capacity,
         indices.slice(),
@@ -134,7 +134,12 @@ public final class Selection {
    * @return ascending, a copy
    */
   public int[] indices(int row, int head) {
-    int[] list = new int[count(row, head)];
+    int count = count(row, head);
+    if (count < 0 || count > capacity) {
+      throw RkvException.invalid(
+          "selection.counts[%d, %d] is %d: it must lie in [0, %d]", row, head, count, capacity);
+    }
+    int[] list = new int[count];
     readable(indices).get((int) (((long) row * kvHeads + head) * capacity), list);
     return list;
   }

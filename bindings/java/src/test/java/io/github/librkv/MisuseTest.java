@@ -192,6 +192,10 @@ class MisuseTest {
       Rig.refused(Status.INVALID_ARGUMENT, () -> cache.decode(0, args), "q");
       assertThrows(NullPointerException.class, () -> new Cache(null));
       assertThrows(NullPointerException.class, () -> cache.decode(0, null));
+      assertEquals(
+          "k",
+          assertThrows(NullPointerException.class, () -> cache.prefill(1, 0, null, null, null))
+              .getMessage());
       assertThrows(NullPointerException.class, () -> cache.open(1, null));
       cache.open(1); // and the cache is as it was
       Rig.refused(
