@@ -1,5 +1,6 @@
 #include "core/cpu/pool.hpp"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,9 @@ namespace {
 // How long a worker looks for the next job before it sleeps, and the caller for the last worker.
 // Longer than the serial gaps between the jobs of one call, shorter than an engine would notice.
 constexpr std::chrono::microseconds kSpin{30};
+
+// A job longer than this is worth a worker's move to another core, which costs tens of us.
+constexpr std::chrono::microseconds kLong{300};
 
 template <class Done>
 bool spin_until(const Done& done) {
@@ -45,6 +49,30 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+int this_core() {
+#ifdef __linux__
+  return sched_getcpu();
+#else
+  return -1;
+#endif
+}
+
+// Linux likes to wake a thread on the core of its waker, and takes milliseconds to see that the
+// waker goes on working there. Moves the calling thread to another core that it may run on.
+void leave_core(int core) {
+#ifdef __linux__
+  cpu_set_t allowed, others;
+  if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return;
+  others = allowed;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
+  sched_setaffinity(0, sizeof allowed, &allowed);
+#else
+  (void)core;
+#endif
+}
+
 }  // namespace
 
 Pool::Pool(int threads) : workers_(std::make_unique<std::vector<std::thread>>()), owner_(getpid()) {
@@ -74,10 +102,17 @@ void Pool::stop() noexcept {
 
 int64_t Pool::take_items(int thread) noexcept {
   int64_t taken = 0;
+  const auto start = std::chrono::steady_clock::now();
+  bool placed = thread == 0;
   for (;; ++taken) {
     const int64_t item = next_.fetch_add(1, std::memory_order_relaxed);
     if (item >= items_) return taken;
     function_(context_, item, thread);
+    if (!placed && std::chrono::steady_clock::now() - start > kLong) {
+      placed = true;
+      const int busy = caller_core_.load(std::memory_order_relaxed);
+      if (busy == this_core()) leave_core(busy);
+    }
   }
 }
 
@@ -106,6 +141,7 @@ void Pool::run(int64_t items, Function function, void* context) noexcept {
     context_ = context;
     next_.store(0, std::memory_order_relaxed);
     took_part_.store(0, std::memory_order_relaxed);
+    caller_core_.store(this_core(), std::memory_order_relaxed);
     const uint64_t before = state_.load(std::memory_order_relaxed);
     state_.store((before & ~(kGeneration - 1)) + kGeneration + kOpen);
     wake(items - 1);

@@ -70,6 +70,7 @@ class Pool {
   std::atomic<uint32_t> left_{0};  // what a sleeping caller waits on
   std::atomic<int> took_part_{0};
   std::atomic<bool> stopping_{false};
+  std::atomic<int> caller_core_{-1};
   // The job; written only while no worker is inside.
   int64_t items_ = 0;
   Function function_ = nullptr;
