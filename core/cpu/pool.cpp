@@ -17,7 +17,8 @@ namespace {
 // Longer than the serial gaps between the jobs of one call, shorter than an engine would notice.
 constexpr std::chrono::microseconds kSpin{30};
 
-// A job longer than this is worth a worker's move to another core, which costs tens of us.
+// A job longer than this is worth a worker's move to another core at once, which costs tens of us;
+// else it moves when the job is done, and is woken there next time.
 constexpr std::chrono::microseconds kLong{300};
 
 template <class Done>
@@ -58,12 +59,15 @@ int this_core() {
 }
 
 // Linux likes to wake a thread on the core of its waker, and takes milliseconds to see that the
-// waker goes on working there. Moves the calling thread to another core that it may run on.
+// waker goes on working there. Moves the calling thread from that core, if it is there, to another
+// one that it may run on.
 void leave_core(int core) {
 #ifdef __linux__
   cpu_set_t allowed, others;
-  if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+  if (core < 0 || core >= CPU_SETSIZE || core != this_core() ||
+      sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
     return;
+  }
   others = allowed;
   CPU_CLR(core, &others);
   if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
@@ -110,8 +114,7 @@ int64_t Pool::take_items(int thread) noexcept {
     function_(context_, item, thread);
     if (!placed && std::chrono::steady_clock::now() - start > kLong) {
       placed = true;
-      const int busy = caller_core_.load(std::memory_order_relaxed);
-      if (busy == this_core()) leave_core(busy);
+      leave_core(caller_core_.load(std::memory_order_relaxed));
     }
   }
 }
@@ -187,11 +190,13 @@ void Pool::work(int thread) noexcept {
     if (!joined) continue;
     seen = state / kGeneration;
     if (take_items(thread) > 0) took_part_.fetch_add(1, std::memory_order_relaxed);
+    const int busy = caller_core_.load(std::memory_order_relaxed);
     const uint64_t before = state_.fetch_sub(1, std::memory_order_acq_rel);
     if ((before & kCallerSleeps) != 0 && (before & kInside) == 1) {
       left_.fetch_add(1);
       left_.notify_one();
     }
+    leave_core(busy);
   }
 }
 
