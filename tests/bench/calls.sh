@@ -14,7 +14,7 @@ c() {
   read -ra flags <<<"$(pkg-config --cflags --libs rkv)"
   cc -std=c11 -O2 tests/bench/calls.c "${flags[@]}" -o "$dir/calls" && "$dir/calls"
 }
-python() { .deps/quickstart-venv/bin/python bindings/python/bench.py; }
+python() { .deps/quickstart-venv/bin/python bindings/python/tests/bench.py; }
 rust() {
   CARGO_TARGET_DIR=$PWD/build/rust cargo run -q --release --locked -p rkv --example call_cost \
     --manifest-path bindings/rust/Cargo.toml

@@ -11,8 +11,8 @@ extern "C" {
 #endif
 
 /* rkv_prefill with q, k and v at these addresses; the args' tensors are written. */
-RKV_API rkv_status rkv_heap_prefill(rkv_cache *cache, const rkv_prefill_args *args, void *q, void *k,
-                                    void *v, rkv_error *err);
+RKV_API rkv_status rkv_heap_prefill(rkv_cache *cache, const rkv_prefill_args *args, void *q,
+                                    void *k, void *v, rkv_error *err);
 
 /* rkv_decode with q, k, v and out at these addresses; the args' tensors are written. */
 RKV_API rkv_status rkv_heap_decode(rkv_cache *cache, const rkv_decode_args *args, void *q, void *k,
