@@ -17,24 +17,6 @@ std::vector<std::int64_t> iota(std::int64_t n) {
   return v;
 }
 
-void fill_step(StepBuffers* step, std::int64_t position, const StepData& data) {
-  step->positions[0] = position;
-  step->q.fill(data.q);
-  step->k.fill(data.k);
-  step->v.fill(data.v);
-}
-
-bool all_finite(const HostTensor& t) {
-  for (std::int64_t i = 0; i < t.rows(); ++i) {
-    for (std::int64_t h = 0; h < t.heads(); ++h) {
-      for (std::int64_t d = 0; d < t.width(); ++d) {
-        if (!std::isfinite(t.value(i, h, d))) return false;
-      }
-    }
-  }
-  return true;
-}
-
 // B14, B34: a dozen tokens, a window as long as the prompt, every budget; one page, no full page.
 TEST(Degenerate, B14_B34_TinyContexts) {
   const std::int64_t window = 6;

@@ -13,24 +13,6 @@ using namespace rkv_test;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 
-void fill_step(StepBuffers* step, std::int64_t position, const StepData& data) {
-  step->positions[0] = position;
-  step->q.fill(data.q);
-  step->k.fill(data.k);
-  step->v.fill(data.v);
-}
-
-bool all_finite(const HostTensor& t) {
-  for (std::int64_t i = 0; i < t.rows(); ++i) {
-    for (std::int64_t h = 0; h < t.heads(); ++h) {
-      for (std::int64_t d = 0; d < t.width(); ++d) {
-        if (!std::isfinite(t.value(i, h, d))) return false;
-      }
-    }
-  }
-  return true;
-}
-
 // Section 2.2 and 2.5: keys with infinities and NaN are flagged and last, never a crash.
 TEST(NonFinite, NonFiniteKeysInThePrompt) {
   for (double bad : {kInf, -kInf, kNan}) {

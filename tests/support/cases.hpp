@@ -85,4 +85,23 @@ inline std::string describe(const Placement& at) {
          (at.interleaved ? ", K and V interleaved" : "");
 }
 
+// One row of a call, of the sequence that step->seq names.
+inline void fill_step(StepBuffers* step, std::int64_t position, const StepData& data) {
+  step->positions[0] = position;
+  step->q.fill(data.q);
+  step->k.fill(data.k);
+  step->v.fill(data.v);
+}
+
+inline bool all_finite(const HostTensor& t) {
+  for (std::int64_t i = 0; i < t.rows(); ++i) {
+    for (std::int64_t h = 0; h < t.heads(); ++h) {
+      for (std::int64_t d = 0; d < t.width(); ++d) {
+        if (!std::isfinite(t.value(i, h, d))) return false;
+      }
+    }
+  }
+  return true;
+}
+
 }  // namespace rkv_test

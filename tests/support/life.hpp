@@ -25,10 +25,7 @@ struct Trace {
 
 inline void fill_row(StepBuffers* step, int seq, std::int64_t position, const StepData& data) {
   step->seq[0] = seq;
-  step->positions[0] = position;
-  step->q.fill(data.q);
-  step->k.fill(data.k);
-  step->v.fill(data.v);
+  fill_step(step, position, data);
 }
 
 inline void record(StepBuffers& step, std::int64_t kv_heads, Trace* trace) {
