@@ -120,7 +120,7 @@ for simd in $(simd_targets); do
   part "asan-$simd" cases ctests asan "$simd"
 done
 # What several threads touch: the pool, both stages shared between threads, callers side by side.
-threaded=(core_pool_test conformance_threads_test conformance_process_test capi_in_use capi_caches capi_silence)
+threaded=(core_pool_test core_shared_test conformance_threads_test conformance_process_test capi_in_use capi_caches capi_silence)
 part build-tsan step build tsan "${threaded[@]}"
 part tsan cases ctests tsan '' -R "^($(IFS='|'; echo "${threaded[*]}"))\$"
 

@@ -49,13 +49,6 @@ void merge_for_target(const Shape& shape, const Partial& later, const Partial& s
   }
 }
 
-void clear_partial(const Shape& shape, const Partial& sum) {
-  for (int32_t g = 0; g < shape.group; ++g) {
-    sum.top[g] = -std::numeric_limits<float>::infinity();
-    sum.total[g] = 0;
-  }
-}
-
 bool attend_rows_for_target(const AttendArgs& args, const AttendScratch& scratch,
                             const Partial& chunk, const Partial& sum) {
   return with_element_type(args.shape->kv, [&](auto t) {
@@ -150,6 +143,13 @@ Partial carve_partial(Arena& arena, const Shape& shape) {
   p.total = arena.take<float>(shape.group);
   p.out = arena.take<float>(value_stride(shape) * shape.group);
   return p;
+}
+
+void clear_partial(const Shape& shape, const Partial& sum) {
+  for (int32_t g = 0; g < shape.group; ++g) {
+    sum.top[g] = -std::numeric_limits<float>::infinity();
+    sum.total[g] = 0;
+  }
 }
 
 AttendScratch carve_attend(Arena& arena, const Shape& shape) {

@@ -44,6 +44,8 @@ struct AttendScratch {
 };
 
 Partial carve_partial(Arena& arena, const Shape& shape);
+// To the sum of nothing.
+void clear_partial(const Shape& shape, const Partial& sum);
 AttendScratch carve_attend(Arena& arena, const Shape& shape);
 
 // Row `row`, heads of KV head `head`, as floats: [group][query_stride(shape)], zero

@@ -4,13 +4,17 @@
 #include <atomic>
 #include <cmath>
 
+#include "core/cpu/backoff.hpp"
 #include "core/cpu/summaries.hpp"
 
 namespace rkv::cpu {
 namespace {
 
-// Chunks per thread between two merges of a split call: enough that the fork-joins do not show.
-constexpr int64_t kChunksPerThread = 16;
+// Chunks that may wait to be merged, for each thread: enough that no thread has to wait for a slot.
+constexpr int64_t kSlotsPerThread = 16;
+
+// Rows that are worth a thread more than there are lists to attend to.
+constexpr int64_t kRowsWorthAThread = 8 * kChunkRows;
 
 // KV heads of one row run side by side.
 void flag_nonfinite(DecodeRow& row) {
@@ -43,26 +47,20 @@ Decoder::Decoder(const BackendLimits& limits, Pool& pool, std::byte* workspace, 
 
 void Decoder::carve(Arena& arena, const BackendLimits& limits) {
   shape_ = limits.shape;
-  const auto carve_item = [&] {
-    Item item;
-    item.q = arena.take<float>(query_stride(shape_) * shape_.group);
-    item.list = arena.take<int32_t>(limits.selection_capacity);
-    item.sum = carve_partial(arena, shape_);
-    return item;
-  };
   const auto threads = static_cast<size_t>(limits.threads);
   workers_.resize(threads);
   for (Worker& worker : workers_) {
-    worker.item = carve_item();
+    worker.q = arena.take<float>(query_stride(shape_) * shape_.group);
+    worker.list = arena.take<int32_t>(limits.selection_capacity);
     worker.select = carve_select(arena, shape_, limits.max_pages);
     worker.attend = carve_attend(arena, shape_);
     worker.chunk = carve_partial(arena, shape_);
+    worker.sum = carve_partial(arena, shape_);
   }
-  if (threads == 1) return;  // nothing is ever split
-  items_.resize(threads - 1);
-  for (SplitItem& item : items_) item.memory = carve_item();
-  partials_.resize(threads * kChunksPerThread);
-  for (Partial& partial : partials_) partial = carve_partial(arena, shape_);
+  if (threads == 1) return;  // nobody helps
+  shared_ = std::vector<Shared>(threads);
+  slots_ = std::vector<ChunkSlot>(threads * kSlotsPerThread);
+  for (ChunkSlot& slot : slots_) slot.result = carve_partial(arena, shape_);
 }
 
 int64_t decode_workspace_bytes(const BackendLimits& limits) {
@@ -74,13 +72,13 @@ int64_t decode_workspace_bytes(const BackendLimits& limits) {
 
 // Appends the row and selects for it, or takes the caller's list; what is then attended to.
 AttendArgs Decoder::prepare(DecodeTask& task, Mode mode, DecodeRow& row, int32_t head,
-                            Worker& worker, const Item& item) const {
+                            Worker& worker, SharedSelect* shared) const {
   AttendArgs args;
   args.shape = &shape_;
   args.store = &row.store;
   args.options = task.attention;
   args.head = head;
-  args.q = item.q;
+  args.q = worker.q;
   args.count = row.live;
   const bool selects = mode != Mode::kAttend && !row.dense && row.top_k < row.live;
   if (mode != Mode::kAttend && row.append) {
@@ -88,7 +86,7 @@ AttendArgs Decoder::prepare(DecodeTask& task, Mode mode, DecodeRow& row, int32_t
                row.dense ? 0 : row.page_size, target_);
   }
   if (mode != Mode::kSelect || selects) {
-    load_query(shape_, task.q, row.row, head, item.q, target_);
+    load_query(shape_, task.q, row.row, head, worker.q, target_);
   }
   if (mode == Mode::kAttend) {
     args.list = list_line(task, shape_, row, head);
@@ -108,10 +106,12 @@ AttendArgs Decoder::prepare(DecodeTask& task, Mode mode, DecodeRow& row, int32_t
     select.channels = row.channels;
     select.top_k = row.top_k;
     select.tail_is_current = row.append;
-    select.q = item.q;
-    int32_t* list = task.indices != nullptr ? list_line(task, shape_, row, head) : item.list;
+    select.q = worker.q;
+    int32_t* list = task.indices != nullptr ? list_line(task, shape_, row, head) : worker.list;
     bool nonfinite = false;
-    args.count = select_rows(select, worker.select, list, &nonfinite, target_);
+    args.count = shared != nullptr ? shared->select(select, worker.select, pool_->threads(), list,
+                                                    &nonfinite, target_)
+                                   : select_rows(select, worker.select, list, &nonfinite, target_);
     if (nonfinite) flag_nonfinite(row);
     args.list = list;
   }
@@ -120,124 +120,75 @@ AttendArgs Decoder::prepare(DecodeTask& task, Mode mode, DecodeRow& row, int32_t
   return args;
 }
 
-void Decoder::finish(const DecodeTask& task, const AttendArgs& args, DecodeRow& row,
-                     const Partial& sum, bool nonfinite) const {
-  if (nonfinite) flag_nonfinite(row);
-  store_result(shape_, sum, task.out, row.row, args.head, task.lse, target_);
+// One KV head of one run of rows, from append to output.
+void Decoder::work(DecodeTask& task, Mode mode, const DecodeRun& run, int32_t head, Worker& worker,
+                   Shared* shared) noexcept {
+  for (int32_t r = run.first; r < run.first + run.count; ++r) {
+    DecodeRow& row = task.rows[r];
+    const AttendArgs args =
+        prepare(task, mode, row, head, worker, shared != nullptr ? &shared->select : nullptr);
+    if (mode == Mode::kSelect) continue;
+    const bool nonfinite =
+        shared != nullptr ? shared->attend.attend(args, worker.attend, pool_->threads(),
+                                                  worker.chunk, worker.sum, target_)
+                          : attend_rows(args, worker.attend, worker.chunk, worker.sum, target_);
+    if (nonfinite) flag_nonfinite(row);
+    store_result(shape_, worker.sum, task.out, row.row, head, task.lse, target_);
+  }
 }
 
-// One thread per (run, KV head), or per (row, KV head) where rows do not depend on each other.
-void Decoder::run_whole(DecodeTask& task, Mode mode) noexcept {
+// For a thread that found no item left: takes part in those that others work on.
+void Decoder::help(int thread) noexcept {
+  const auto self = static_cast<size_t>(thread);
+  Backoff backoff;
+  while (unfinished_.load(std::memory_order_relaxed) > 0) {
+    bool helped = false;
+    for (size_t i = 1; i <= shared_.size(); ++i) {
+      Shared& other = shared_[(self + i) % shared_.size()];
+      helped = other.select.help(pool_->threads(), target_) || helped;
+      helped = other.attend.help(workers_[self].attend, pool_->threads(), target_) || helped;
+    }
+    if (!helped) backoff.wait();
+  }
+}
+
+// An item is one KV head of one run, or of one row where rows do not depend on each other.
+void Decoder::run(DecodeTask& task, Mode mode) noexcept {
   const int64_t heads = shape_.kv_heads;
   const bool by_row = mode == Mode::kAttend;
-  pool_->run((by_row ? task.row_count : task.run_count) * heads, [&](int64_t i, int thread) {
-    Worker& worker = workers_[static_cast<size_t>(thread)];
-    const auto place = static_cast<int32_t>(i / heads);
-    const auto head = static_cast<int32_t>(i % heads);
-    const DecodeRun run = by_row ? DecodeRun{place, 1} : task.runs[place];
-    for (int32_t r = run.first; r < run.first + run.count; ++r) {
-      DecodeRow& row = task.rows[r];
-      const AttendArgs args = prepare(task, mode, row, head, worker, worker.item);
-      if (mode == Mode::kSelect) continue;
-      const bool nonfinite =
-          attend_rows(args, worker.attend, worker.chunk, worker.item.sum, target_);
-      finish(task, args, row, worker.item.sum, nonfinite);
+  const int64_t items = (by_row ? task.row_count : task.run_count) * heads;
+  if (items == 0) return;
+  const int64_t threads = pool_->threads();
+  const bool share = threads > 1;
+  if (share) {
+    const int64_t owners = std::min(items, threads);
+    const int64_t slots = threads * kSlotsPerThread / owners;
+    for (int64_t i = 0; i < owners; ++i) {
+      shared_[static_cast<size_t>(i)].attend.use(&slots_[static_cast<size_t>(i * slots)], slots);
     }
+    unfinished_.store(items, std::memory_order_relaxed);
+  }
+  int64_t rows = 0;
+  for (int32_t r = 0; items < threads && r < task.row_count; ++r) rows += task.rows[r].live;
+  const int64_t useful = std::max(items, rows * heads / kRowsWorthAThread);
+  pool_->run(share ? items + threads : items, useful, [&](int64_t i, int thread) {
+    if (i >= items) {
+      help(thread);
+      return;
+    }
+    const auto place = static_cast<int32_t>(i / heads);
+    const int64_t owner = items < threads ? i : thread;
+    work(task, mode, by_row ? DecodeRun{place, 1} : task.runs[place],
+         static_cast<int32_t>(i % heads), workers_[static_cast<size_t>(thread)],
+         share ? &shared_[static_cast<size_t>(owner)] : nullptr);
+    if (share) unfinished_.fetch_sub(1, std::memory_order_relaxed);
   });
 }
 
-// Fewer (run, KV head) pairs than threads: the n-th rows of all runs together, their selections
-// side by side, then the chunks of their lists.
-void Decoder::run_split(DecodeTask& task, Mode mode) noexcept {
-  int32_t longest = 0;
-  for (int32_t i = 0; i < task.run_count; ++i) longest = std::max(longest, task.runs[i].count);
-  for (int32_t n = 0; n < longest; ++n) {
-    int64_t items = 0;
-    for (int32_t i = 0; i < task.run_count; ++i) {
-      if (n >= task.runs[i].count) continue;
-      for (int32_t head = 0; head < shape_.kv_heads; ++head, ++items) {
-        SplitItem& item = items_[static_cast<size_t>(items)];
-        item.row = &task.rows[task.runs[i].first + n];
-        item.args.head = head;
-      }
-    }
-    pool_->run(items, [&](int64_t i, int thread) {
-      SplitItem& item = items_[static_cast<size_t>(i)];
-      item.args = prepare(task, mode, *item.row, item.args.head,
-                          workers_[static_cast<size_t>(thread)], item.memory);
-    });
-    attend_split(task, items);
-  }
-}
+void Decoder::select(DecodeTask& task) noexcept { run(task, Mode::kSelect); }
 
-Decoder::SplitItem& Decoder::owner_of(int64_t chunk, int64_t items) noexcept {
-  const auto after =
-      std::upper_bound(items_.begin(), items_.begin() + items, chunk,
-                       [](int64_t c, const SplitItem& item) { return c < item.first_chunk; });
-  return *(after - 1);
-}
+void Decoder::attend(DecodeTask& task) noexcept { run(task, Mode::kAttend); }
 
-void Decoder::attend_split(DecodeTask& task, int64_t items) noexcept {
-  int64_t chunks = 0;
-  for (int64_t i = 0; i < items; ++i) {
-    SplitItem& item = items_[static_cast<size_t>(i)];
-    item.first_chunk = chunks;
-    item.chunks = (item.args.count + kChunkRows - 1) / kChunkRows;
-    chunks += item.chunks;
-    std::fill_n(item.memory.sum.top, shape_.group, -HUGE_VALF);
-    std::fill_n(item.memory.sum.total, shape_.group, 0.0F);
-  }
-  const auto slots = static_cast<int64_t>(partials_.size());
-  for (int64_t first = 0; first < chunks; first += slots) {
-    const int64_t count = std::min(slots, chunks - first);
-    // A few chunks in a row per thread, so that each can fetch the next one ahead.
-    const int64_t strip = std::clamp<int64_t>(count / (2 * pool_->threads()), 1, 4);
-    pool_->run((count + strip - 1) / strip, [&](int64_t i, int thread) {
-      const int64_t end = std::min(first + (i + 1) * strip, first + count);
-      const SplitItem* before = nullptr;
-      for (int64_t chunk = first + i * strip; chunk < end; ++chunk) {
-        SplitItem& owner = owner_of(chunk, items);
-        AttendArgs args = owner.args;
-        args.fetched = std::min(args.count, (end - owner.first_chunk) * kChunkRows);
-        if (attend_chunk(args, chunk - owner.first_chunk, &owner != before,
-                         workers_[static_cast<size_t>(thread)].attend,
-                         partials_[static_cast<size_t>(chunk - first)], target_)) {
-          flag_nonfinite(*owner.row);
-        }
-        before = &owner;
-      }
-    });
-    pool_->run(items, [&](int64_t i, int) {
-      const SplitItem& item = items_[static_cast<size_t>(i)];
-      const int64_t begin = std::max(first, item.first_chunk);
-      const int64_t end = std::min(first + count, item.first_chunk + item.chunks);
-      for (int64_t c = begin; c < end; ++c) {
-        merge_partial(shape_, partials_[static_cast<size_t>(c - first)], item.memory.sum, target_);
-      }
-    });
-  }
-  for (int64_t i = 0; i < items; ++i) {
-    const SplitItem& item = items_[static_cast<size_t>(i)];
-    finish(task, item.args, *item.row, item.memory.sum, false);
-  }
-}
-
-void Decoder::select(DecodeTask& task) noexcept { run_whole(task, Mode::kSelect); }
-
-void Decoder::attend(DecodeTask& task) noexcept {
-  if (int64_t{task.row_count} * shape_.kv_heads < pool_->threads()) {
-    run_split(task, Mode::kAttend);
-  } else {
-    run_whole(task, Mode::kAttend);
-  }
-}
-
-void Decoder::decode(DecodeTask& task) noexcept {
-  if (int64_t{task.run_count} * shape_.kv_heads < pool_->threads()) {
-    run_split(task, Mode::kDecode);
-  } else {
-    run_whole(task, Mode::kDecode);
-  }
-}
+void Decoder::decode(DecodeTask& task) noexcept { run(task, Mode::kDecode); }
 
 }  // namespace rkv::cpu

@@ -1,6 +1,7 @@
 // Append, stage 2 and attention of whole calls: who computes what, and in which memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "core/cpu/attend.hpp"
 #include "core/cpu/pool.hpp"
 #include "core/cpu/select.hpp"
+#include "core/cpu/shared.hpp"
 #include "core/cpu/workspace.hpp"
 
 namespace rkv::cpu {
@@ -26,25 +28,13 @@ class Decoder {
   void decode(DecodeTask& task) noexcept;
 
  private:
-  // Memory of one (row, KV head) while it is worked on.
-  struct Item {
+  // Memory of one thread.
+  struct Worker {
     float* q = nullptr;       // [group][query_stride]
     int32_t* list = nullptr;  // [selection_capacity]
-    Partial sum;
-  };
-  struct Worker {
-    Item item;  // where one thread does the whole item
     SelectScratch select;
     AttendScratch attend;
-    Partial chunk;
-  };
-  // An item whose chunks are spread over the threads.
-  struct SplitItem {
-    Item memory;
-    AttendArgs args;
-    DecodeRow* row = nullptr;
-    int64_t first_chunk = 0;  // chunks of the items before
-    int64_t chunks = 0;
+    Partial chunk, sum;
   };
   enum class Mode { kSelect, kAttend, kDecode };
 
@@ -53,20 +43,19 @@ class Decoder {
   Decoder() = default;
 
   AttendArgs prepare(DecodeTask& task, Mode mode, DecodeRow& row, int32_t head, Worker& worker,
-                     const Item& item) const;
-  void finish(const DecodeTask& task, const AttendArgs& args, DecodeRow& row, const Partial& sum,
-              bool nonfinite) const;
-  void run_whole(DecodeTask& task, Mode mode) noexcept;
-  void run_split(DecodeTask& task, Mode mode) noexcept;
-  SplitItem& owner_of(int64_t chunk, int64_t items) noexcept;
-  void attend_split(DecodeTask& task, int64_t items) noexcept;
+                     SharedSelect* shared) const;
+  void work(DecodeTask& task, Mode mode, const DecodeRun& run, int32_t head, Worker& worker,
+            Shared* shared) noexcept;
+  void help(int thread) noexcept;
+  void run(DecodeTask& task, Mode mode) noexcept;
 
   Shape shape_;
   Pool* pool_ = nullptr;
   size_t target_ = 0;
-  std::vector<Worker> workers_;    // [threads]
-  std::vector<SplitItem> items_;   // [threads - 1]
-  std::vector<Partial> partials_;  // chunks of split items
+  std::vector<Worker> workers_;         // [threads]
+  std::vector<Shared> shared_;          // [threads], where there is more than one
+  std::vector<ChunkSlot> slots_;        // divided among the items of a job
+  std::atomic<int64_t> unfinished_{0};  // items of a job
 };
 
 }  // namespace rkv::cpu

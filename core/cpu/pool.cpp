@@ -17,10 +17,6 @@ namespace {
 // Longer than the serial gaps between the jobs of one call, shorter than an engine would notice.
 constexpr std::chrono::microseconds kSpin{30};
 
-// A job longer than this is worth a worker's move to another core at once, which costs tens of us;
-// else it moves when the job is done, and is woken there next time.
-constexpr std::chrono::microseconds kLong{300};
-
 template <class Done>
 bool spin_until(const Done& done) {
   const auto end = std::chrono::steady_clock::now() + kSpin;
@@ -50,36 +46,12 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-int this_core() {
-#ifdef __linux__
-  return sched_getcpu();
-#else
-  return -1;
-#endif
-}
-
-// Linux likes to wake a thread on the core of its waker, and takes milliseconds to see that the
-// waker goes on working there. Moves the calling thread from that core, if it is there, to another
-// one that it may run on.
-void leave_core(int core) {
-#ifdef __linux__
-  cpu_set_t allowed, others;
-  if (core < 0 || core >= CPU_SETSIZE || core != this_core() ||
-      sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
-    return;
-  }
-  others = allowed;
-  CPU_CLR(core, &others);
-  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
-  sched_setaffinity(0, sizeof allowed, &allowed);
-#else
-  (void)core;
-#endif
-}
-
 }  // namespace
 
-Pool::Pool(int threads) : workers_(std::make_unique<std::vector<std::thread>>()), owner_(getpid()) {
+Pool::Pool(int threads)
+    : beds_(std::make_unique<Bed[]>(static_cast<size_t>(std::max(threads, 1)))),
+      workers_(std::make_unique<std::vector<std::thread>>()),
+      owner_(getpid()) {
   workers_->reserve(static_cast<size_t>(std::max(threads, 1) - 1));
   const SignalsBlocked blocked;
   try {
@@ -99,41 +71,58 @@ void Pool::stop() noexcept {
     return;
   }
   stopping_.store(true);
-  alarm_.fetch_add(1);
-  alarm_.notify_all();
+  rouse(threads());
   for (std::thread& worker : *workers_) worker.join();
 }
 
 int64_t Pool::take_items(int thread) noexcept {
-  int64_t taken = 0;
-  const auto start = std::chrono::steady_clock::now();
-  bool placed = thread == 0;
-  for (;; ++taken) {
+  for (int64_t taken = 0;; ++taken) {
     const int64_t item = next_.fetch_add(1, std::memory_order_relaxed);
     if (item >= items_) return taken;
     function_(context_, item, thread);
-    if (!placed && std::chrono::steady_clock::now() - start > kLong) {
-      placed = true;
-      leave_core(caller_core_.load(std::memory_order_relaxed));
-    }
   }
 }
 
-// Wakes as many sleepers as can find an item. A worker counts itself as a sleeper before it looks
-// at the state for the last time, and the state was opened before this looks at the count (both
-// sequentially consistent), so one of the two sees the other.
-void Pool::wake(int64_t useful) noexcept {
-  const int64_t asleep = sleepers_.load();
-  if (asleep == 0) return;
-  alarm_.fetch_add(1);
-  if (useful >= asleep) {
-    alarm_.notify_all();
-  } else {
-    for (int64_t i = 0; i < useful; ++i) alarm_.notify_one();
+// Linux may wake a thread on the core of its waker, above all in a virtual machine, where it takes a
+// core that sleeps for one that is gone; there the thread would wait until the caller's job is done.
+void Pool::keep_off_core(int64_t workers) noexcept {
+#ifdef __linux__
+  const int core = sched_getcpu();
+  for (int64_t i = 0; i < workers; ++i) {
+    Bed& bed = beds_[static_cast<size_t>(i)];
+    if (core < 0 || core >= CPU_SETSIZE || bed.avoids == core) continue;
+    if (getpid() != owner_) return;  // a forked child has no workers
+    const pthread_t worker = (*workers_)[static_cast<size_t>(i)].native_handle();
+    cpu_set_t now;
+    if (pthread_getaffinity_np(worker, sizeof now, &now) != 0) return;
+    // What is not as it was left here is somebody's wish.
+    if (bed.avoids < 0 || CPU_EQUAL(&now, &bed.given) == 0) bed.allowed = now;
+    bed.given = bed.allowed;
+    CPU_CLR(core, &bed.given);
+    if (CPU_COUNT(&bed.given) == 0) bed.given = bed.allowed;
+    if (CPU_EQUAL(&now, &bed.given) == 0) pthread_setaffinity_np(worker, sizeof now, &bed.given);
+    bed.avoids = core;
+  }
+#else
+  (void)workers;
+#endif
+}
+
+// A worker says that it sleeps before it looks at the state for the last time, and a job was opened
+// before this looks at who sleeps (all sequentially consistent), so one of the two sees the other.
+// The first workers are called first: their caches have seen the last job.
+void Pool::rouse(int64_t useful) noexcept {
+  const int64_t workers = std::min<int64_t>(useful, threads()) - 1;
+  keep_off_core(workers);
+  for (int64_t i = 0; i < workers; ++i) {
+    std::atomic<Rest>& rest = beds_[static_cast<size_t>(i)].rest;
+    Rest asleep = Rest::kAsleep;
+    if (rest.load() != asleep || !rest.compare_exchange_strong(asleep, Rest::kCalled)) continue;
+    rest.notify_one();
   }
 }
 
-void Pool::run(int64_t items, Function function, void* context) noexcept {
+void Pool::run(int64_t items, int64_t useful, Function function, void* context) noexcept {
   if (items <= 0) return;
   int participants = 1;
   if (items == 1 || workers_->empty()) {
@@ -144,10 +133,9 @@ void Pool::run(int64_t items, Function function, void* context) noexcept {
     context_ = context;
     next_.store(0, std::memory_order_relaxed);
     took_part_.store(0, std::memory_order_relaxed);
-    caller_core_.store(this_core(), std::memory_order_relaxed);
     const uint64_t before = state_.load(std::memory_order_relaxed);
     state_.store((before & ~(kGeneration - 1)) + kGeneration + kOpen);
-    wake(items - 1);
+    rouse(useful);
     const bool own = take_items(0) > 0;
     state_.fetch_and(~kOpen, std::memory_order_acq_rel);
     const auto empty = [this] { return (state_.load(std::memory_order_acquire) & kInside) == 0; };
@@ -169,17 +157,16 @@ void Pool::run(int64_t items, Function function, void* context) noexcept {
 
 void Pool::work(int thread) noexcept {
   uint64_t seen = 0;  // generation of the last job joined
+  std::atomic<Rest>& rest = beds_[static_cast<size_t>(thread - 1)].rest;
   const auto offered = [&] {
     const uint64_t state = state_.load();
-    return stopping_.load(std::memory_order_relaxed) ||
-           ((state & kOpen) != 0 && state / kGeneration != seen);
+    return stopping_.load() || ((state & kOpen) != 0 && state / kGeneration != seen);
   };
   for (;;) {
     if (!spin_until(offered)) {
-      sleepers_.fetch_add(1);
-      const uint32_t alarm = alarm_.load();
-      if (!offered()) alarm_.wait(alarm);
-      sleepers_.fetch_sub(1);
+      rest.store(Rest::kAsleep);
+      if (!offered()) rest.wait(Rest::kAsleep);
+      rest.store(Rest::kUp);
     }
     if (stopping_.load()) return;
     uint64_t state = state_.load();
@@ -190,13 +177,11 @@ void Pool::work(int thread) noexcept {
     if (!joined) continue;
     seen = state / kGeneration;
     if (take_items(thread) > 0) took_part_.fetch_add(1, std::memory_order_relaxed);
-    const int busy = caller_core_.load(std::memory_order_relaxed);
     const uint64_t before = state_.fetch_sub(1, std::memory_order_acq_rel);
     if ((before & kCallerSleeps) != 0 && (before & kInside) == 1) {
       left_.fetch_add(1);
       left_.notify_one();
     }
-    leave_core(busy);
   }
 }
 

@@ -3,6 +3,7 @@
 // child, which inherits no worker, may go on alone.
 #pragma once
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -27,19 +28,29 @@ class Pool {
 
   using Function = void (*)(void* context, int64_t item, int thread);
   // Calls function(context, item, thread) once for every item in [0, items), thread in
-  // [0, threads()), in any order; what the calls wrote is visible afterwards. No allocation. One
-  // caller at a time, and no nesting.
-  void run(int64_t items, Function function, void* context) noexcept;
+  // [0, threads()), taken in this order; what the calls wrote is visible afterwards. Workers that
+  // sleep are woken as long as fewer than `useful` threads are at it. No allocation. One caller at
+  // a time, and no nesting.
+  void run(int64_t items, int64_t useful, Function function, void* context) noexcept;
 
   // body(int64_t item, int thread).
   template <class Body>
-  void run(int64_t items, Body&& body) noexcept {
+  void run(int64_t items, int64_t useful, Body&& body) noexcept {
     using Plain = std::remove_reference_t<Body>;
     const Function call = [](void* context, int64_t item, int thread) {
       (*static_cast<Plain*>(context))(item, thread);
     };
-    run(items, call, const_cast<void*>(static_cast<const void*>(&body)));
+    run(items, useful, call, const_cast<void*>(static_cast<const void*>(&body)));
   }
+
+  template <class Body>
+  void run(int64_t items, Body&& body) noexcept {
+    run(items, items, body);
+  }
+
+  // A job for as many threads is about to come: workers that sleep begin to wake up, which takes
+  // them some tens of microseconds.
+  void rouse(int64_t useful) noexcept;
 
   // What the jobs since the last reset did. For tests; read between jobs.
   struct Counters {
@@ -53,7 +64,7 @@ class Pool {
  private:
   void work(int thread) noexcept;
   int64_t take_items(int thread) noexcept;
-  void wake(int64_t useful) noexcept;
+  void keep_off_core(int64_t workers) noexcept;
   void stop() noexcept;
 
   // Generation in the upper half; below it the open bit, the bit of a caller that sleeps until the
@@ -63,19 +74,26 @@ class Pool {
   static constexpr uint64_t kCallerSleeps = 1ULL << 30;
   static constexpr uint64_t kInside = kCallerSleeps - 1;
 
+  // A worker that found nothing to do says so, sleeps until it is called, and is up some time later.
+  enum class Rest : uint32_t { kUp, kAsleep, kCalled };
+  struct alignas(64) Bed {
+    std::atomic<Rest> rest{Rest::kUp};
+    // Of the caller alone: the core that the worker keeps off, and its affinity without and with that.
+    int avoids = -1;
+    cpu_set_t allowed{}, given{};
+  };
+
   alignas(64) std::atomic<uint64_t> state_{0};
   alignas(64) std::atomic<int64_t> next_{0};
-  alignas(64) std::atomic<uint32_t> alarm_{0};  // what sleeping workers wait on
-  std::atomic<uint32_t> sleepers_{0};
   std::atomic<uint32_t> left_{0};  // what a sleeping caller waits on
   std::atomic<int> took_part_{0};
   std::atomic<bool> stopping_{false};
-  std::atomic<int> caller_core_{-1};
   // The job; written only while no worker is inside.
   int64_t items_ = 0;
   Function function_ = nullptr;
   void* context_ = nullptr;
   Counters counters_;
+  std::unique_ptr<Bed[]> beds_;  // of worker 1 .. threads() - 1
   std::unique_ptr<std::vector<std::thread>> workers_;
   const pid_t owner_;  // the process whose threads the workers are
 };

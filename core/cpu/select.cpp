@@ -11,26 +11,30 @@
 HWY_BEFORE_NAMESPACE();
 namespace rkv::cpu::HWY_NAMESPACE {
 
-template <class T>
-int64_t select_typed(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
-                     bool* nonfinite) {
-  const int64_t pages = (args.live + args.page_size - 1) / args.page_size;
+void start_for_target(const SelectArgs& args, const SelectScratch& scratch) {
   choose_channels(args, scratch);
-  prefetch_pages<T>(args, scratch);
+  with_element_type(args.shape->kv, [&](auto t) { prefetch_pages<decltype(t)>(args, scratch); });
   weigh_channels(args, scratch);
-  score_pages<T>(args, scratch);
+}
+
+void score_for_target(const SelectArgs& args, const SelectScratch& scratch,
+                      const ScoreRange& range) {
+  with_element_type(args.shape->kv,
+                    [&](auto t) { score_range<decltype(t)>(args, scratch, range); });
+}
+
+void score_loose_for_target(const SelectArgs& args, const SelectScratch& scratch) {
+  with_element_type(args.shape->kv, [&](auto t) { score_loose<decltype(t)>(args, scratch); });
+}
+
+int64_t finish_for_target(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
+                          bool* nonfinite) {
+  const int64_t pages = (args.live + args.page_size - 1) / args.page_size;
   for (int32_t g = 0; g < args.shape->group; ++g) {
     *nonfinite |= any_nonfinite(scratch.scores + g * scratch.score_stride, pages);
   }
   rank_pages(args, scratch, pages);
   return choose_rows(args, scratch, pages, out);
-}
-
-int64_t select_for_target(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
-                          bool* nonfinite) {
-  return with_element_type(args.shape->kv, [&](auto t) {
-    return select_typed<decltype(t)>(args, scratch, out, nonfinite);
-  });
 }
 
 }  // namespace rkv::cpu::HWY_NAMESPACE
@@ -39,7 +43,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace rkv::cpu {
 
-HWY_EXPORT(select_for_target);
+HWY_EXPORT(start_for_target);
+HWY_EXPORT(score_for_target);
+HWY_EXPORT(score_loose_for_target);
+HWY_EXPORT(finish_for_target);
 
 SelectScratch carve_select(Arena& arena, const Shape& shape, int64_t max_pages) {
   SelectScratch s;
@@ -63,9 +70,35 @@ SelectScratch carve_select(Arena& arena, const Shape& shape, int64_t max_pages) 
   return s;
 }
 
+int64_t score_blocks(const SelectArgs& args) {
+  return (flushed_pages(args.live, args.page_size) + kPageBlock - 1) / kPageBlock;
+}
+
+void start_select(const SelectArgs& args, const SelectScratch& scratch, size_t target) {
+  HWY_DISPATCH_TABLE(start_for_target)[target](args, scratch);
+}
+
+void score_pages(const SelectArgs& args, const SelectScratch& scratch, const ScoreRange& range,
+                 size_t target) {
+  HWY_DISPATCH_TABLE(score_for_target)[target](args, scratch, range);
+}
+
+void score_loose_pages(const SelectArgs& args, const SelectScratch& scratch, size_t target) {
+  HWY_DISPATCH_TABLE(score_loose_for_target)[target](args, scratch);
+}
+
+int64_t finish_select(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
+                      bool* nonfinite, size_t target) {
+  return HWY_DISPATCH_TABLE(finish_for_target)[target](args, scratch, out, nonfinite);
+}
+
 int64_t select_rows(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
                     bool* nonfinite, size_t target) {
-  return HWY_DISPATCH_TABLE(select_for_target)[target](args, scratch, out, nonfinite);
+  const int64_t blocks = score_blocks(args);
+  start_select(args, scratch, target);
+  score_pages(args, scratch, {0, blocks, blocks, false}, target);
+  score_loose_pages(args, scratch, target);
+  return finish_select(args, scratch, out, nonfinite, target);
 }
 
 }  // namespace rkv::cpu

@@ -47,4 +47,19 @@ SelectScratch carve_select(Arena& arena, const Shape& shape, int64_t max_pages);
 int64_t select_rows(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
                     bool* nonfinite, size_t target);
 
+// The same in steps. Between the first and the last one, every block [0, score_blocks(args)) is
+// scored once, in any order and by any thread, and the loose pages.
+struct ScoreRange {
+  int64_t first = 0, end = 0;  // blocks of pages
+  int64_t fetched = 0;         // blocks before this one may be brought to the cache early
+  bool cold = false;           // nothing of the first one was
+};
+int64_t score_blocks(const SelectArgs& args);
+void start_select(const SelectArgs& args, const SelectScratch& scratch, size_t target);
+void score_pages(const SelectArgs& args, const SelectScratch& scratch, const ScoreRange& range,
+                 size_t target);
+void score_loose_pages(const SelectArgs& args, const SelectScratch& scratch, size_t target);
+int64_t finish_select(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
+                      bool* nonfinite, size_t target);
+
 }  // namespace rkv::cpu

@@ -185,15 +185,15 @@ HWY_NOINLINE void score_block(const SelectArgs& args, const SelectScratch& s, co
   });
 }
 
-// Pages outside the blocks: the tail's, or made from K here, and the partial one. At most
+// Step 3 for the pages outside the blocks: the tail's, or made from K here, and the partial one. At most
 // kTailPages of them; their chosen channels are brought into the layout of a block.
 template <class T>
-HWY_NOINLINE void score_loose(const SelectArgs& args, const SelectScratch& s, int64_t first,
-                              float* scores) {
+HWY_NOINLINE void score_loose(const SelectArgs& args, const SelectScratch& s) {
   const int64_t dim = args.shape->head_dim;
   const int64_t stride = dim + args.shape->head_dim_v;
   T* gathered = reinterpret_cast<T*>(s.gathered);
   T* loose = reinterpret_cast<T*>(s.loose);
+  const int64_t first = flushed_pages(args.live, args.page_size);
   int64_t column = 0;
   for (int64_t page = first; page * args.page_size < args.live; ++page, ++column) {
     const int64_t row = page * args.page_size;
@@ -209,42 +209,44 @@ HWY_NOINLINE void score_loose(const SelectArgs& args, const SelectScratch& s, in
     }
   }
   if (column == 0) return;
-  score_block<T>(args, s, gathered, nullptr, kTailPages, kTailPages, nullptr, scores);
+  score_block<T>(args, s, gathered, nullptr, kTailPages, kTailPages, nullptr, s.scores + first);
+}
+
+template <class T>
+HWY_INLINE void prefetch_block(const SelectArgs& args, const SelectScratch& s, int64_t block) {
+  const T* base = page_block<T>(*args.shape, *args.store, args.head, block);
+  for (int64_t i = 0; i < args.channels; ++i) {
+    prefetch_elements(base + s.rows[i] * kPageBlock, kPageBlock);
+  }
 }
 
 // Brings what is read first on its way: the first block's chosen rows and the tail.
 template <class T>
 HWY_INLINE void prefetch_pages(const SelectArgs& args, const SelectScratch& s) {
-  const Shape& shape = *args.shape;
   const int64_t in_blocks = flushed_pages(args.live, args.page_size);
-  if (in_blocks > 0) {
-    const T* block = page_block<T>(shape, *args.store, args.head, 0);
-    for (int64_t i = 0; i < args.channels; ++i) {
-      prefetch_elements(block + s.rows[i] * kPageBlock, kPageBlock);
-    }
-  }
+  if (in_blocks > 0) prefetch_block<T>(args, s, 0);
   if (args.tail_is_current) {
     for (int64_t page = in_blocks; page < args.live / args.page_size; ++page) {
-      prefetch_elements(tail_page<T>(shape, *args.store, args.head, page),
-                        int64_t{2} * shape.head_dim);
+      prefetch_elements(tail_page<T>(*args.shape, *args.store, args.head, page),
+                        int64_t{2} * args.shape->head_dim);
     }
   }
 }
 
-// Step 3: scores of every page of [0, live).
+// Step 3 for the pages of some blocks.
 template <class T>
-HWY_INLINE void score_pages(const SelectArgs& args, const SelectScratch& s) {
+HWY_INLINE void score_range(const SelectArgs& args, const SelectScratch& s,
+                            const ScoreRange& range) {
   const int64_t in_blocks = flushed_pages(args.live, args.page_size);
-  const Shape& shape = *args.shape;
-  const T* block = page_block<T>(shape, *args.store, args.head, 0);
-  const int64_t block_size = int64_t{2} * shape.head_dim * kPageBlock;
-  for (int64_t page = 0; page < in_blocks; page += kPageBlock) {
-    const T* next = page + kPageBlock < in_blocks ? block + block_size : nullptr;
-    score_block<T>(args, s, block, s.rows, kPageBlock, HWY_MIN(kPageBlock, in_blocks - page), next,
-                   s.scores + page);
+  if (range.cold) prefetch_block<T>(args, s, range.first);
+  const T* block = page_block<T>(*args.shape, *args.store, args.head, range.first);
+  const int64_t block_size = int64_t{2} * args.shape->head_dim * kPageBlock;
+  for (int64_t i = range.first; i < range.end; ++i) {
+    const int64_t page = i * kPageBlock;
+    score_block<T>(args, s, block, s.rows, kPageBlock, HWY_MIN(kPageBlock, in_blocks - page),
+                   i + 1 < range.fetched ? block + block_size : nullptr, s.scores + page);
     block += block_size;
   }
-  score_loose<T>(args, s, in_blocks, s.scores + in_blocks);
 }
 
 }  // namespace rkv::cpu::HWY_NAMESPACE

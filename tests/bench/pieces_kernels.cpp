@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace rkv::cpu::HWY_NAMESPACE {
 
-// The order of select_typed in core/cpu/select.cpp.
+// The order of select_rows.
 int64_t timed_select_for_target(const SelectArgs& args, const SelectScratch& scratch, int32_t* out,
                                 double* times) {
   const int64_t pages = (args.live + args.page_size - 1) / args.page_size;
@@ -21,7 +21,11 @@ int64_t timed_select_for_target(const SelectArgs& args, const SelectScratch& scr
   with_element_type(args.shape->kv, [&](auto t) { prefetch_pages<decltype(t)>(args, scratch); });
   weigh_channels(args, scratch);
   const double channels = rkv_bench::seconds_now();
-  with_element_type(args.shape->kv, [&](auto t) { score_pages<decltype(t)>(args, scratch); });
+  const int64_t blocks = score_blocks(args);
+  with_element_type(args.shape->kv, [&](auto t) {
+    score_range<decltype(t)>(args, scratch, {0, blocks, blocks, false});
+    score_loose<decltype(t)>(args, scratch);
+  });
   const double scored = rkv_bench::seconds_now();
   rank_pages(args, scratch, pages);
   const double ranked = rkv_bench::seconds_now();

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/cpu/pool.hpp"
-#include "memory.hpp"
+#include "evictor.hpp"
 
 namespace rkv_bench {
 
@@ -17,24 +17,27 @@ uint64_t read_span(const std::byte* data, int64_t bytes);
 uint64_t read_rows(const std::byte* base, const int32_t* index, int64_t count, int64_t stride,
                    int64_t span);
 
+// Where what was read ends, so that no compiler leaves a read out.
+void consume(uint64_t sum);
+
 class Streamer {
  public:
-  // evict_bytes: what is read to empty the caches, in equal parts by all threads.
+  // evict_bytes: what all threads together read to empty the caches.
   Streamer(int threads, int64_t evict_bytes);
 
   int threads() const { return pool_.threads(); }
-  int64_t evict_bytes() const { return evicted_.bytes(); }
+  int64_t evict_bytes() const { return evictor_.bytes(); }
   rkv::cpu::Pool& pool() { return pool_; }
 
   // Reads [data, data + bytes) with all threads.
   void read(const std::byte* data, int64_t bytes);
-  // Leaves the caches with other data in every core. By threads of its own, as an engine's are between
-  // two layers: those of read() and of a cache have slept meanwhile, all alike.
-  void evict();
+  // Leaves the caches with other data in every core. Meanwhile the threads of read() and of every
+  // cache fall asleep, all alike.
+  void evict() { evictor_.run(); }
 
  private:
-  rkv::cpu::Pool pool_, evict_pool_;
-  HugeBuffer evicted_;
+  rkv::cpu::Pool pool_;
+  Evictor evictor_;
 };
 
 }  // namespace rkv_bench

@@ -68,6 +68,76 @@ TEST(Pool, SleepingWorkersWakeUp) {
   }
 }
 
+// A worker that was roused joins a job that wakes nobody.
+TEST(Pool, RousedWorkersAreUpForTheJob) {
+  Pool pool(2);
+  const auto joins = [&](bool roused) {
+    int joined = 0;
+    for (int round = 0; round < 20; ++round) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // far beyond the spin
+      if (roused) pool.rouse(2);
+      pool.run(2, 1,
+               [](int64_t, int) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
+      joined += pool.counters().last_threads - 1;
+    }
+    return joined;
+  };
+  const int unroused = joins(false);
+  EXPECT_GT(joins(true), unroused);
+}
+
+#ifdef __linux__
+cpu_set_t only(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  return set;
+}
+
+TEST(Pool, WorkersKeepOffTheCoreOfTheCaller) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "one core";
+  Pool pool(2);
+  // Of the worker, while it is in a job.
+  const auto affinity = [&](const cpu_set_t* wish) {
+    cpu_set_t found;
+    CPU_ZERO(&found);
+    std::atomic<int> arrived{0};
+    pool.run(2, [&](int64_t, int thread) {
+      ++arrived;
+      while (arrived < 2) std::this_thread::yield();
+      if (thread == 0) return;
+      sched_getaffinity(0, sizeof found, &found);
+      if (wish != nullptr) sched_setaffinity(0, sizeof *wish, wish);
+    });
+    return found;
+  };
+  int cores[2], count = 0;
+  for (int core = 0; count < 2; ++core) {
+    if (CPU_ISSET(core, &before)) cores[count++] = core;
+  }
+  for (int round = 0; round < 6; ++round) {
+    const cpu_set_t here = only(cores[round % 2]);
+    ASSERT_EQ(sched_setaffinity(0, sizeof here, &here), 0);
+    cpu_set_t expected = before;
+    CPU_CLR(cores[round % 2], &expected);
+    const cpu_set_t found = affinity(nullptr);
+    EXPECT_TRUE(CPU_EQUAL(&found, &expected)) << round;
+  }
+  // What somebody else asked for stays, even where it leaves no other core.
+  const cpu_set_t wish = only(cores[1]);
+  affinity(&wish);
+  for (const int core : cores) {
+    const cpu_set_t here = only(core);
+    ASSERT_EQ(sched_setaffinity(0, sizeof here, &here), 0);
+    const cpu_set_t found = affinity(nullptr);
+    EXPECT_TRUE(CPU_EQUAL(&found, &wish)) << core;
+  }
+  sched_setaffinity(0, sizeof before, &before);
+}
+#endif
+
 TEST(Pool, CallerSleepsUntilTheLastWorkerLeaves) {
   Pool pool(2);
   for (int round = 0; round < 20; ++round) {
