@@ -5,7 +5,7 @@
 #
 #   core    C++ compiler, CMake >= 3.24, Ninja, make, pkg-config, binutils, Highway >= 1.2 (static)
 #   test    GoogleTest, abidiff, DLPack's header, what cpack -G DEB needs
-#   bench   Google Benchmark
+#   arm64   compiler and emulator for 64-bit ARM; Highway and GoogleTest for it in DIR/arm64
 #   python  Python >= 3.11 with venv and headers, SWIG >= 4.1 in DIR/venv
 #   format  clang-format 19 in DIR/venv
 #   tidy    clang-tidy 19 in DIR/venv (119 MB)
@@ -24,9 +24,9 @@ groups=()
 while [ $# -gt 0 ]; do
   case $1 in
     --prefix) prefix=${2:?--prefix needs a folder}; shift ;;
-    core | test | bench | python | format | tidy) groups+=("$1") ;;
+    core | test | arm64 | python | format | tidy) groups+=("$1") ;;
     -h | --help) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "deps: unknown group '$1' (core test bench python format tidy)" >&2; exit 2 ;;
+    *) echo "deps: unknown group '$1' (core test arm64 python format tidy)" >&2; exit 2 ;;
   esac
   shift
 done
@@ -135,33 +135,41 @@ fetch_highway() { # prints the source folder
   find "$src" -mindepth 1 -maxdepth 1 -type d -name 'highway-*' | head -n 1
 }
 
-build_highway() {
-  local source=${RKV_HWY_SOURCE:-}
+# Builds into PREFIX/build, installs into PREFIX, leaves nothing else there.
+cmake_install() { # cmake_install PREFIX SOURCE OPTION...
+  local to=$1 source=$2
+  shift 2
+  quietly cmake -S "$source" -B "$to/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF \
+    -DCMAKE_INSTALL_PREFIX="$to" -DCMAKE_INSTALL_LIBDIR=lib "$@" &&
+    quietly cmake --build "$to/build" -j 2 && quietly cmake --install "$to/build" || return 1
+  rm -rf "$to/build"
+}
+
+build_highway() { # build_highway PREFIX OPTION...
+  local to=$1 source=${RKV_HWY_SOURCE:-}
+  shift
   if [ -z "$source" ]; then
     has apt-get || die "Highway >= 1.2 (no apt-get here: set RKV_HWY_SOURCE to its source tree)"
     has dpkg-source || apt_install dpkg-dev
     say "Highway: fetching the source package"
     source=$(fetch_highway)
   fi
-  say "Highway: building ${source##*/} into $prefix"
-  quietly cmake -S "$source" -B "$prefix/build/highway" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF \
-    -DHWY_ENABLE_TESTS=OFF -DHWY_ENABLE_EXAMPLES=OFF -DHWY_ENABLE_CONTRIB=OFF \
-    -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib &&
-    quietly cmake --build "$prefix/build/highway" -j 2 &&
-    quietly cmake --install "$prefix/build/highway" || die "Highway >= 1.2 (its build failed)"
-  rm -rf "$prefix/build" "$prefix/src" "$prefix/apt"
+  say "Highway: building ${source##*/} into $to"
+  cmake_install "$to" "$source" -DHWY_ENABLE_TESTS=OFF -DHWY_ENABLE_EXAMPLES=OFF \
+    -DHWY_ENABLE_CONTRIB=OFF "$@" || die "Highway >= 1.2 (its build failed)"
+  rm -rf "$prefix/src" "$prefix/apt"
 }
 
 if wants core; then
   if probe hwy 1.2 hwy::hwy; then say "Highway >= 1.2: found"; else
-    build_highway
+    build_highway "$prefix"
     probe hwy 1.2 hwy::hwy || die "Highway >= 1.2 (built, but CMake does not find it in $prefix)"
     say "Highway: installed in $prefix"
   fi
 fi
 
-# ---- tests and benchmarks -----------------------------------------------------------------------
+# ---- tests -----------------------------------------------------------------------
 if wants test; then
   probe GTest 1.11 || apt_install libgtest-dev
   probe GTest 1.11 || die "GoogleTest >= 1.11 (CMake does not find it)"
@@ -171,10 +179,21 @@ if wants test; then
   [ -e /usr/include/dlpack/dlpack.h ] || apt_install libdlpack-dev
   say "GoogleTest, abidiff, DLPack: found"
 fi
-if wants bench; then
-  probe benchmark 1.6 || apt_install libbenchmark-dev
-  probe benchmark 1.6 || die "Google Benchmark >= 1.6 (CMake does not find it)"
-  say "Google Benchmark: found"
+
+# ---- 64-bit ARM -----------------------------------------------------------------------------------
+if wants arm64; then
+  arm64=$prefix/arm64
+  toolchain=-DCMAKE_TOOLCHAIN_FILE=$root/cmake/aarch64.cmake
+  missing=()
+  has aarch64-linux-gnu-g++ || missing+=(g++-aarch64-linux-gnu)
+  has qemu-aarch64-static || missing+=(qemu-user-static)
+  [ -e /usr/src/googletest ] || missing+=(googletest)
+  [ ${#missing[@]} = 0 ] || apt_install "${missing[@]}"
+  [ -e "$arm64/lib/libhwy.a" ] || build_highway "$arm64" "$toolchain"
+  [ -e "$arm64/lib/libgtest.a" ] ||
+    cmake_install "$arm64" /usr/src/googletest -DBUILD_GMOCK=OFF "$toolchain" ||
+    die "GoogleTest for 64-bit ARM (its build failed)"
+  say "64-bit ARM: found"
 fi
 
 # ---- Python and the tools that come as wheels ---------------------------------------------------

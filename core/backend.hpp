@@ -138,9 +138,8 @@ class Backend {
 
   // No call allocates, throws or fails.
   virtual void stage1(Stage1Task& task) noexcept = 0;
-  // select, attend or decode is about to come, with this many rows: what takes a while to get ready
-  // may begin to.
-  virtual void expect(int64_t rows) noexcept = 0;
+  // select, attend or decode is about to come: what takes a while to get ready may begin to.
+  virtual void expect() noexcept = 0;
   virtual void select(DecodeTask& task) noexcept = 0;  // append + stage 2
   virtual void attend(DecodeTask& task) noexcept = 0;  // exact attention; never appends
   virtual void decode(DecodeTask& task) noexcept = 0;  // append + stage 2 + attention

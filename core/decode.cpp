@@ -181,8 +181,7 @@ rkv_status Cache::decode(Step step, const DecodeCall& call, Failure& failure) {
   const Shape& shape = config_.shape;
   RKV_TRY(check_call(args, failure));
   if (args.rows == 0) return RKV_OK;
-  backend_->expect(
-      args.rows);  // the checks take a tenth of the time that a thread needs to wake up
+  backend_->expect();  // threads wake up while the arguments are checked
   const Access access =
       step == Step::kAttend || args.attend_only != 0 ? Access::kExisting : Access::kAppend;
   DecodeTask task;

@@ -26,7 +26,7 @@ class CpuBackend final : public Backend {
   void stage1(Stage1Task& task) noexcept override {
     run_stage1(task, limits_, pool_, workspace_, target_);
   }
-  void expect(int64_t rows) noexcept override { pool_.rouse(rows * limits_.shape.kv_heads); }
+  void expect() noexcept override { pool_.rouse(limits_.shape.kv_heads); }
   void select(DecodeTask& task) noexcept override { decoder_.select(task); }
   void attend(DecodeTask& task) noexcept override { decoder_.attend(task); }
   void decode(DecodeTask& task) noexcept override { decoder_.decode(task); }

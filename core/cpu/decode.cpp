@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 
-#include "core/cpu/backoff.hpp"
 #include "core/cpu/summaries.hpp"
 
 namespace rkv::cpu {
@@ -109,9 +107,9 @@ AttendArgs Decoder::prepare(DecodeTask& task, Mode mode, DecodeRow& row, int32_t
     select.q = worker.q;
     int32_t* list = task.indices != nullptr ? list_line(task, shape_, row, head) : worker.list;
     bool nonfinite = false;
-    args.count = shared != nullptr ? shared->select(select, worker.select, pool_->threads(), list,
-                                                    &nonfinite, target_)
-                                   : select_rows(select, worker.select, list, &nonfinite, target_);
+    args.count = shared != nullptr
+                     ? shared->select(select, worker.select, *pool_, list, &nonfinite, target_)
+                     : select_rows(select, worker.select, list, &nonfinite, target_);
     if (nonfinite) flag_nonfinite(row);
     args.list = list;
   }
@@ -129,9 +127,9 @@ void Decoder::work(DecodeTask& task, Mode mode, const DecodeRun& run, int32_t he
         prepare(task, mode, row, head, worker, shared != nullptr ? &shared->select : nullptr);
     if (mode == Mode::kSelect) continue;
     const bool nonfinite =
-        shared != nullptr ? shared->attend.attend(args, worker.attend, pool_->threads(),
-                                                  worker.chunk, worker.sum, target_)
-                          : attend_rows(args, worker.attend, worker.chunk, worker.sum, target_);
+        shared != nullptr
+            ? shared->attend.attend(args, worker.attend, *pool_, worker.chunk, worker.sum, target_)
+            : attend_rows(args, worker.attend, worker.chunk, worker.sum, target_);
     if (nonfinite) flag_nonfinite(row);
     store_result(shape_, worker.sum, task.out, row.row, head, task.lse, target_);
   }
@@ -140,15 +138,14 @@ void Decoder::work(DecodeTask& task, Mode mode, const DecodeRun& run, int32_t he
 // For a thread that found no item left: takes part in those that others work on.
 void Decoder::help(int thread) noexcept {
   const auto self = static_cast<size_t>(thread);
-  Backoff backoff;
-  while (unfinished_.load(std::memory_order_relaxed) > 0) {
-    bool helped = false;
+  bool helped = true;
+  while (helped) {
+    helped = false;
     for (size_t i = 1; i <= shared_.size(); ++i) {
       Shared& other = shared_[(self + i) % shared_.size()];
       helped = other.select.help(pool_->threads(), target_) || helped;
       helped = other.attend.help(workers_[self].attend, pool_->threads(), target_) || helped;
     }
-    if (!helped) backoff.wait();
   }
 }
 
@@ -166,13 +163,17 @@ void Decoder::run(DecodeTask& task, Mode mode) noexcept {
     for (int64_t i = 0; i < owners; ++i) {
       shared_[static_cast<size_t>(i)].attend.use(&slots_[static_cast<size_t>(i * slots)], slots);
     }
-    unfinished_.store(items, std::memory_order_relaxed);
   }
+  // A few long lists are worth more threads than items. Where rows are selected, scoring the pages
+  // takes about as long as attending to the rows.
   int64_t rows = 0;
-  for (int32_t r = 0; items < threads && r < task.row_count; ++r) rows += task.rows[r].live;
+  for (int32_t r = 0; items < threads && r < task.row_count; ++r) {
+    const DecodeRow& row = task.rows[r];
+    rows += by_row || row.dense ? row.live : std::min(row.live, 2 * row.top_k);
+  }
   const int64_t useful = std::max(items, rows * heads / kRowsWorthAThread);
-  pool_->run(share ? items + threads : items, useful, [&](int64_t i, int thread) {
-    if (i >= items) {
+  pool_->run_shared(items, useful, [&](int64_t i, int thread) {
+    if (i == Pool::kHelp) {
       help(thread);
       return;
     }
@@ -181,7 +182,6 @@ void Decoder::run(DecodeTask& task, Mode mode) noexcept {
     work(task, mode, by_row ? DecodeRun{place, 1} : task.runs[place],
          static_cast<int32_t>(i % heads), workers_[static_cast<size_t>(thread)],
          share ? &shared_[static_cast<size_t>(owner)] : nullptr);
-    if (share) unfinished_.fetch_sub(1, std::memory_order_relaxed);
   });
 }
 

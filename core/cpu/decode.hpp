@@ -1,7 +1,6 @@
 // Append, stage 2 and attention of whole calls: who computes what, and in which memory.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -52,10 +51,9 @@ class Decoder {
   Shape shape_;
   Pool* pool_ = nullptr;
   size_t target_ = 0;
-  std::vector<Worker> workers_;         // [threads]
-  std::vector<Shared> shared_;          // [threads], where there is more than one
-  std::vector<ChunkSlot> slots_;        // divided among the items of a job
-  std::atomic<int64_t> unfinished_{0};  // items of a job
+  std::vector<Worker> workers_;   // [threads]
+  std::vector<Shared> shared_;    // [threads], where there is more than one
+  std::vector<ChunkSlot> slots_;  // divided among the items of a job
 };
 
 }  // namespace rkv::cpu

@@ -1,6 +1,5 @@
 #include "core/cpu/pool.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -76,36 +75,12 @@ void Pool::stop() noexcept {
 }
 
 int64_t Pool::take_items(int thread) noexcept {
+  const int64_t items = items_.load(std::memory_order_relaxed);
   for (int64_t taken = 0;; ++taken) {
     const int64_t item = next_.fetch_add(1, std::memory_order_relaxed);
-    if (item >= items_) return taken;
+    if (item >= items) return taken;
     function_(context_, item, thread);
   }
-}
-
-// Linux may wake a thread on the core of its waker, above all in a virtual machine, where it takes a
-// core that sleeps for one that is gone; there the thread would wait until the caller's job is done.
-void Pool::keep_off_core(int64_t workers) noexcept {
-#ifdef __linux__
-  const int core = sched_getcpu();
-  for (int64_t i = 0; i < workers; ++i) {
-    Bed& bed = beds_[static_cast<size_t>(i)];
-    if (core < 0 || core >= CPU_SETSIZE || bed.avoids == core) continue;
-    if (getpid() != owner_) return;  // a forked child has no workers
-    const pthread_t worker = (*workers_)[static_cast<size_t>(i)].native_handle();
-    cpu_set_t now;
-    if (pthread_getaffinity_np(worker, sizeof now, &now) != 0) return;
-    // What is not as it was left here is somebody's wish.
-    if (bed.avoids < 0 || CPU_EQUAL(&now, &bed.given) == 0) bed.allowed = now;
-    bed.given = bed.allowed;
-    CPU_CLR(core, &bed.given);
-    if (CPU_COUNT(&bed.given) == 0) bed.given = bed.allowed;
-    if (CPU_EQUAL(&now, &bed.given) == 0) pthread_setaffinity_np(worker, sizeof now, &bed.given);
-    bed.avoids = core;
-  }
-#else
-  (void)workers;
-#endif
 }
 
 // A worker says that it sleeps before it looks at the state for the last time, and a job was opened
@@ -113,38 +88,36 @@ void Pool::keep_off_core(int64_t workers) noexcept {
 // The first workers are called first: their caches have seen the last job.
 void Pool::rouse(int64_t useful) noexcept {
   const int64_t workers = std::min<int64_t>(useful, threads()) - 1;
-  keep_off_core(workers);
+  const int core = current_core();
   for (int64_t i = 0; i < workers; ++i) {
-    std::atomic<Rest>& rest = beds_[static_cast<size_t>(i)].rest;
+    Bed& bed = beds_[static_cast<size_t>(i)];
     Rest asleep = Rest::kAsleep;
-    if (rest.load() != asleep || !rest.compare_exchange_strong(asleep, Rest::kCalled)) continue;
-    rest.notify_one();
+    if (bed.rest.load() != asleep) continue;
+    // One that shall end may be gone any time; in a forked child all are.
+    if (!stopping_.load(std::memory_order_relaxed) && getpid() == owner_) {
+      bed.affinity.avoid((*workers_)[static_cast<size_t>(i)].native_handle(), core);
+    }
+    if (bed.rest.compare_exchange_strong(asleep, Rest::kCalled)) bed.rest.notify_one();
   }
 }
 
-void Pool::run(int64_t items, int64_t useful, Function function, void* context) noexcept {
+void Pool::run_job(int64_t items, int64_t useful, Function function, void* context) noexcept {
   if (items <= 0) return;
   int participants = 1;
-  if (items == 1 || workers_->empty()) {
+  if (workers_->empty() || (items == 1 && useful <= 1)) {
     for (int64_t item = 0; item < items; ++item) function(context, item, 0);
   } else {
-    items_ = items;
+    items_.store(items, std::memory_order_relaxed);
     function_ = function;
     context_ = context;
     next_.store(0, std::memory_order_relaxed);
+    calls_.store(0, std::memory_order_relaxed);
     took_part_.store(0, std::memory_order_relaxed);
     const uint64_t before = state_.load(std::memory_order_relaxed);
     state_.store((before & ~(kGeneration - 1)) + kGeneration + kOpen);
     rouse(useful);
     const bool own = take_items(0) > 0;
-    state_.fetch_and(~kOpen, std::memory_order_acq_rel);
-    const auto empty = [this] { return (state_.load(std::memory_order_acquire) & kInside) == 0; };
-    if (!spin_until(empty)) {
-      const uint32_t left = left_.load();
-      if ((state_.fetch_or(kCallerSleeps, std::memory_order_acq_rel) & kInside) != 0) {
-        left_.wait(left);
-      }
-    }
+    wait_for_workers();
     participants = took_part_.load(std::memory_order_relaxed) + (own ? 1 : 0);
   }
   ++counters_.jobs;
@@ -155,13 +128,42 @@ void Pool::run(int64_t items, int64_t useful, Function function, void* context) 
   counters_.most_threads = std::max(counters_.most_threads, participants);
 }
 
+// Ends the job: no worker is inside, and none can come any more.
+void Pool::wait_for_workers() noexcept {
+  int64_t answered = 0;  // calls for helpers
+  const auto inside = [this] { return (state_.load(std::memory_order_acquire) & kInside) != 0; };
+  const auto called = [&] { return calls_.load(std::memory_order_acquire) != answered; };
+  for (;;) {
+    if (!spin_until([&] { return !inside() || called(); })) {
+      const uint32_t left = left_.load();
+      if ((state_.fetch_or(kCallerSleeps, std::memory_order_acq_rel) & kInside) != 0) {
+        left_.wait(left);
+      }
+    } else if (inside()) {
+      answered = calls_.load(std::memory_order_acquire);
+      function_(context_, kHelp, 0);
+    }
+    uint64_t state = state_.load(std::memory_order_acquire);
+    if ((state & kInside) == 0 &&
+        state_.compare_exchange_strong(state, state & ~(kOpen | kCallerSleeps),
+                                       std::memory_order_acq_rel)) {
+      return;
+    }
+  }
+}
+
 void Pool::work(int thread) noexcept {
-  uint64_t seen = 0;  // generation of the last job joined
+  uint64_t seen = 0;     // generation of the last job joined
+  int64_t answered = 0;  // calls for helpers in it
   std::atomic<Rest>& rest = beds_[static_cast<size_t>(thread - 1)].rest;
-  const auto offered = [&] {
-    const uint64_t state = state_.load();
-    return stopping_.load() || ((state & kOpen) != 0 && state / kGeneration != seen);
+  const auto something_in = [&](uint64_t state) {
+    if ((state & kOpen) == 0) return false;
+    const int64_t calls = calls_.load(std::memory_order_relaxed);
+    if (state / kGeneration == seen) return calls != answered;
+    return calls > 0 ||
+           next_.load(std::memory_order_relaxed) < items_.load(std::memory_order_relaxed);
   };
+  const auto offered = [&] { return stopping_.load() || something_in(state_.load()); };
   for (;;) {
     if (!spin_until(offered)) {
       rest.store(Rest::kAsleep);
@@ -170,13 +172,19 @@ void Pool::work(int thread) noexcept {
     }
     if (stopping_.load()) return;
     uint64_t state = state_.load();
-    bool joined = false;
-    while (!joined && (state & kOpen) != 0 && state / kGeneration != seen) {
-      joined = state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel);
+    if (!something_in(state) ||
+        !state_.compare_exchange_strong(state, state + 1, std::memory_order_acq_rel)) {
+      continue;
     }
-    if (!joined) continue;
-    seen = state / kGeneration;
-    if (take_items(thread) > 0) took_part_.fetch_add(1, std::memory_order_relaxed);
+    if (state / kGeneration != seen) {
+      seen = state / kGeneration;
+      answered = 0;
+      if (take_items(thread) > 0) took_part_.fetch_add(1, std::memory_order_relaxed);
+    }
+    for (int64_t calls; (calls = calls_.load(std::memory_order_acquire)) != answered;) {
+      answered = calls;
+      function_(context_, kHelp, thread);
+    }
     const uint64_t before = state_.fetch_sub(1, std::memory_order_acq_rel);
     if ((before & kCallerSleeps) != 0 && (before & kInside) == 1) {
       left_.fetch_add(1);

@@ -1,9 +1,8 @@
-// Fork-join pool. The caller takes part as thread 0, and a job never waits for a worker that has
-// not joined it: a worker that the system does not schedule costs speed, not latency. So a forked
+// Fork-join pool. The caller takes part as thread 0, and a job waits for no worker but those that
+// hold a part of it: one that the system does not schedule costs speed, not latency. So a forked
 // child, which inherits no worker, may go on alone.
 #pragma once
 
-#include <sched.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -12,6 +11,8 @@
 #include <thread>
 #include <type_traits>
 #include <vector>
+
+#include "core/cpu/affinity.hpp"
 
 namespace rkv::cpu {
 
@@ -26,29 +27,32 @@ class Pool {
 
   int threads() const { return static_cast<int>(workers_->size()) + 1; }
 
-  using Function = void (*)(void* context, int64_t item, int thread);
-  // Calls function(context, item, thread) once for every item in [0, items), thread in
-  // [0, threads()), taken in this order; what the calls wrote is visible afterwards. Workers that
-  // sleep are woken as long as fewer than `useful` threads are at it. No allocation. One caller at
-  // a time, and no nesting.
-  void run(int64_t items, int64_t useful, Function function, void* context) noexcept;
-
-  // body(int64_t item, int thread).
+  // Calls body(int64_t item, int thread) once for every item in [0, items), thread in
+  // [0, threads()), taken in this order; what the calls wrote is visible afterwards. Of the first
+  // `items` - 1 workers, those that sleep are woken. No allocation. One caller at a time, and no
+  // nesting.
   template <class Body>
-  void run(int64_t items, int64_t useful, Body&& body) noexcept {
+  void run(int64_t items, Body&& body) noexcept {
+    run_shared(items, items, body);
+  }
+
+  // The same with items that threads may share: body(kHelp, thread) is called in addition, by
+  // threads that find no item left, each time that an item has called for helpers. It takes part in
+  // the items of others and returns as soon as there is nothing to take. `useful`: threads that the
+  // job is worth, instead of `items`.
+  static constexpr int64_t kHelp = -1;
+  template <class Body>
+  void run_shared(int64_t items, int64_t useful, Body&& body) noexcept {
     using Plain = std::remove_reference_t<Body>;
     const Function call = [](void* context, int64_t item, int thread) {
       (*static_cast<Plain*>(context))(item, thread);
     };
-    run(items, useful, call, const_cast<void*>(static_cast<const void*>(&body)));
+    run_job(items, useful, call, const_cast<void*>(static_cast<const void*>(&body)));
   }
+  // From within an item: there is something to take part in.
+  void call_helpers() noexcept { calls_.fetch_add(1, std::memory_order_release); }
 
-  template <class Body>
-  void run(int64_t items, Body&& body) noexcept {
-    run(items, items, body);
-  }
-
-  // A job for as many threads is about to come: workers that sleep begin to wake up, which takes
+  // A job worth as many threads is about to come: workers that sleep begin to wake up, which takes
   // them some tens of microseconds.
   void rouse(int64_t useful) noexcept;
 
@@ -62,9 +66,11 @@ class Pool {
   void reset_counters() { counters_ = {}; }
 
  private:
-  void work(int thread) noexcept;
+  using Function = void (*)(void* context, int64_t item, int thread);
+  void run_job(int64_t items, int64_t useful, Function function, void* context) noexcept;
   int64_t take_items(int thread) noexcept;
-  void keep_off_core(int64_t workers) noexcept;
+  void wait_for_workers() noexcept;
+  void work(int thread) noexcept;
   void stop() noexcept;
 
   // Generation in the upper half; below it the open bit, the bit of a caller that sleeps until the
@@ -78,18 +84,17 @@ class Pool {
   enum class Rest : uint32_t { kUp, kAsleep, kCalled };
   struct alignas(64) Bed {
     std::atomic<Rest> rest{Rest::kUp};
-    // Of the caller alone: the core that the worker keeps off, and its affinity without and with that.
-    int avoids = -1;
-    cpu_set_t allowed{}, given{};
+    Affinity affinity;  // the caller's to use
   };
 
   alignas(64) std::atomic<uint64_t> state_{0};
   alignas(64) std::atomic<int64_t> next_{0};
-  std::atomic<uint32_t> left_{0};  // what a sleeping caller waits on
+  alignas(64) std::atomic<int64_t> calls_{0};  // for helpers, of this job
+  std::atomic<uint32_t> left_{0};              // what a sleeping caller waits on
   std::atomic<int> took_part_{0};
   std::atomic<bool> stopping_{false};
-  // The job; written only while no worker is inside.
-  int64_t items_ = 0;
+  std::atomic<int64_t> items_{0};
+  // The rest of the job; written only while no worker is inside.
   Function function_ = nullptr;
   void* context_ = nullptr;
   Counters counters_;

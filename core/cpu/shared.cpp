@@ -7,6 +7,7 @@
 namespace rkv::cpu {
 
 void Claims::open(int64_t parts, int64_t limit) noexcept {
+  // After close(), whose acquire keeps these two from being seen with the number before.
   parts_.store(parts, std::memory_order_relaxed);
   limit_.store(limit, std::memory_order_relaxed);
   // The next number, and no part taken.
@@ -36,16 +37,21 @@ Claims::Claim Claims::claim(int64_t threads) noexcept {
   }
 }
 
-int64_t SharedSelect::select(const SelectArgs& args, const SelectScratch& scratch, int64_t threads,
+int64_t SharedSelect::select(const SelectArgs& args, const SelectScratch& scratch, Pool& pool,
                              int32_t* out, bool* nonfinite, size_t target) noexcept {
+  const int64_t threads = pool.threads();
   const int64_t blocks = score_blocks(args);
   start_select(args, scratch, target);
   args_ = args;
   scratch_ = scratch;
   done_.store(0, std::memory_order_relaxed);
   blocks_.open(blocks, blocks);
-  int64_t own = 0, last = 0;
-  bool alone = true;  // no other thread took a block so far
+  if (blocks > 1) pool.call_helpers();
+  int64_t own = 0;
+  // What may be fetched early: all that follows while no other thread took a block, and `last` is
+  // the end of the last claim.
+  int64_t last = 0;
+  bool alone = true;
   for (Claims::Claim c = blocks_.claim(threads); !c.empty(); c = blocks_.claim(threads)) {
     alone = alone && c.first == last;
     last = c.end;
@@ -63,7 +69,9 @@ bool SharedSelect::help(int64_t threads, size_t target) noexcept {
   bool helped = false;
   for (Claims::Claim c = blocks_.claim(threads); !c.empty(); c = blocks_.claim(threads)) {
     helped = true;
-    score_pages(args_, scratch_, {c.first, c.end, c.end, true}, target);
+    const SelectArgs args = args_;  // the members share a line with what every claim writes
+    const SelectScratch scratch = scratch_;
+    score_pages(args, scratch, {c.first, c.end, c.end, true}, target);
     done_.fetch_add(c.end - c.first, std::memory_order_release);
   }
   return helped;
@@ -74,31 +82,33 @@ void SharedAttend::use(ChunkSlot* slots, int64_t count) noexcept {
   slot_count_ = count;
 }
 
-bool SharedAttend::attend(const AttendArgs& args, const AttendScratch& scratch, int64_t threads,
+bool SharedAttend::attend(const AttendArgs& args, const AttendScratch& scratch, Pool& pool,
                           const Partial& chunk, const Partial& sum, size_t target) noexcept {
   const int64_t chunks = (args.count + kChunkRows - 1) / kChunkRows;
   args_ = args;
   nonfinite_.store(false, std::memory_order_relaxed);
   chunks_.open(chunks, slot_count_);
+  if (chunks > 1) pool.call_helpers();
   clear_partial(*args.shape, sum);
   bool nonfinite = false;
   int64_t merged = 0;
   const auto merge = [&](const Partial& result) {
     merge_partial(*args.shape, result, sum, target);
-    chunks_.allow(++merged + slot_count_);
+    if (++merged + slot_count_ <= chunks) chunks_.allow(merged + slot_count_);
   };
   AttendArgs own = args;
-  int64_t last = 0;   // end of the last claim
-  bool alone = true;  // no other thread took a chunk so far
+  int64_t last = 0;  // as in select
+  bool alone = true;
   Backoff backoff;
   while (merged < chunks) {
     ChunkSlot& next = slots_[merged % slot_count_];
     if (next.ready.load(std::memory_order_acquire)) {
       next.ready.store(false, std::memory_order_relaxed);
       merge(next.result);
+      backoff.reset();
       continue;
     }
-    const Claims::Claim c = chunks_.claim(threads);
+    const Claims::Claim c = chunks_.claim(pool.threads());
     if (c.empty()) {
       backoff.wait();  // another thread is at work on `next`
       continue;

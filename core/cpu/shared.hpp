@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/cpu/attend.hpp"
+#include "core/cpu/pool.hpp"
 #include "core/cpu/select.hpp"
 
 namespace rkv::cpu {
@@ -41,8 +42,8 @@ class Claims {
 class SharedSelect {
  public:
   // The owner: as select_rows.
-  int64_t select(const SelectArgs& args, const SelectScratch& scratch, int64_t threads,
-                 int32_t* out, bool* nonfinite, size_t target) noexcept;
+  int64_t select(const SelectArgs& args, const SelectScratch& scratch, Pool& pool, int32_t* out,
+                 bool* nonfinite, size_t target) noexcept;
   // Another thread: scores pages as long as there are any to take. Returns whether there were.
   bool help(int64_t threads, size_t target) noexcept;
 
@@ -64,7 +65,7 @@ class SharedAttend {
   // Between two jobs. slots: memory for `count` chunks that wait.
   void use(ChunkSlot* slots, int64_t count) noexcept;
   // The owner: as attend_rows.
-  bool attend(const AttendArgs& args, const AttendScratch& scratch, int64_t threads,
+  bool attend(const AttendArgs& args, const AttendScratch& scratch, Pool& pool,
               const Partial& chunk, const Partial& sum, size_t target) noexcept;
   // Another thread: attends to chunks as long as there are any to take. Returns whether there were.
   bool help(const AttendScratch& scratch, int64_t threads, size_t target) noexcept;

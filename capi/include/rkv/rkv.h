@@ -29,6 +29,8 @@
  *   Threads    One call at a time per cache; calls that take a const cache may run side by side. A
  *              second caller gets RKV_BAD_STATE and changes nothing. Different caches are independent.
  *              A child of fork(2) may use and destroy the caches it inherits, with one thread.
+ *              The CPU backend's own threads sleep between calls, block all signals, may run where the
+ *              thread that made the cache may, and keep off the core of the one that calls.
  *   Capture    rkv_decode_select, rkv_attend and rkv_decode may be captured in a CUDA graph: pointers,
  *              shapes and strides are baked in; ids, positions and tables are read at replay. Every other
  *              call that enqueues or waits is RKV_BAD_STATE on a capturing stream.
