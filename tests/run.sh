@@ -69,6 +69,9 @@ ctests() {
   GTEST_OUTPUT=xml:$RESULTS/ ctest --preset "$preset" --output-junit "$RESULTS/ctest.xml" "$@"
 }
 
+# one_of NAME...: a pattern that matches these names.
+one_of() { local IFS='|'; echo "^($*)\$"; }
+
 # The package as a user installs it, by the steps of the quickstart (--help runs only those).
 python_tests() {
   examples/quickstart.sh --help &&
@@ -114,6 +117,14 @@ part rust counted bindings/rust/test.sh "$prefix"
 part java counted bindings/java/test.sh "$prefix"
 part go counted bindings/go/test.sh "$prefix"
 part languages shown golden_lines
+# The NEON target: what computes, in an emulator, which is slow.
+if [ "$(uname -m)" != aarch64 ]; then
+  computing=(core_{attend,decode,select,shared,stage1_edges,summaries,topk}_test
+    conformance_{bits,degenerate,nonfinite,stage1,stage2,state,ties}_test capi_{selection,states,windows})
+  part deps-arm64 step cmake/deps.sh core test arm64
+  part build-arm64 step build arm64 "${computing[@]}" golden_runner
+  RKV_TEST_SCALE=0.03 part arm64 cases ctests arm64 '' -R "$(one_of "${computing[@]}" golden_neon)"
+fi
 part accuracy script tests/accuracy/run.sh
 part build-asan step build asan
 for simd in $(simd_targets); do
@@ -122,7 +133,7 @@ done
 # What several threads touch: the pool, both stages shared between threads, callers side by side.
 threaded=(core_pool_test core_shared_test conformance_threads_test conformance_process_test capi_in_use capi_caches capi_silence)
 part build-tsan step build tsan "${threaded[@]}"
-part tsan cases ctests tsan '' -R "^($(IFS='|'; echo "${threaded[*]}"))\$"
+part tsan cases ctests tsan '' -R "$(one_of "${threaded[@]}")"
 
 [ "${wanted[0]:-}" != --list ] || exit 0
 echo

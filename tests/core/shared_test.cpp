@@ -113,7 +113,7 @@ TEST_P(SharedTest, SameBitsAsAlone) {
   Random random(77);
   rkv::cpu::Pool pool(2);  // its worker hears the calls, but no job of it is open
   int64_t helps = 0;
-  for (int i = 0; i < scaled(60); ++i) {
+  for (int i = 0; i < scaled(60) || (helps == 0 && i < 3000); ++i) {
     const rkv::Shape shape = make_shape(1, static_cast<int32_t>(random.integer(1, 5)), 32, 32,
                                         random.pick(kTypes), rkv::DType::kF32);
     const int64_t page_size = random.integer(1, 4);
