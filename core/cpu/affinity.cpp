@@ -7,7 +7,7 @@ namespace rkv::cpu {
 int current_core() { return sched_getcpu(); }
 
 void Affinity::avoid(pthread_t thread, int core) noexcept {
-  if (core == avoided_ || core < 0 || core >= CPU_SETSIZE) return;
+  if (core < 0 || core >= CPU_SETSIZE) return;
   cpu_set_t now;
   if (pthread_getaffinity_np(thread, sizeof now, &now) != 0) return;
   if (avoided_ < 0 || CPU_EQUAL(&now, &left_) == 0) base_ = now;

@@ -91,12 +91,14 @@ void Pool::rouse(int64_t useful) noexcept {
   const int core = current_core();
   for (int64_t i = 0; i < workers; ++i) {
     Bed& bed = beds_[static_cast<size_t>(i)];
-    Rest asleep = Rest::kAsleep;
-    if (bed.rest.load() != asleep) continue;
-    // One that shall end may be gone any time; in a forked child all are.
-    if (!stopping_.load(std::memory_order_relaxed) && getpid() == owner_) {
+    // Awake or not: the caller may have moved to the only core that this one was left. One that
+    // shall end may be gone any time; in a forked child all are.
+    if (!bed.affinity.avoids(core) && !stopping_.load(std::memory_order_relaxed) &&
+        getpid() == owner_) {
       bed.affinity.avoid((*workers_)[static_cast<size_t>(i)].native_handle(), core);
     }
+    Rest asleep = Rest::kAsleep;
+    if (bed.rest.load() != asleep) continue;
     if (bed.rest.compare_exchange_strong(asleep, Rest::kCalled)) bed.rest.notify_one();
   }
 }

@@ -167,7 +167,7 @@ void run_thread_rows(const Run& run, Prompt& prompt) {
                             false,
                             {}});
   }
-  interleave(step_sides, run.rounds);
+  interleave(step_sides, 4 * run.rounds);  // short ones: more samples cost nothing
   interleave(stage1_sides, run.rounds);
   for (const std::vector<Side>* sides : {&step_sides, &stage1_sides}) {
     for (const Side& side : *sides) {

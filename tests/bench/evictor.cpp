@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sampling.hpp"
 #include "stream.hpp"
 
 namespace rkv_bench {
@@ -43,6 +44,7 @@ void Evictor::read_parts() {
 }
 
 void Evictor::work() {
+  leave_out_this_thread();
   for (uint32_t seen = 0;; ++seen) {
     round_.wait(seen);
     if (stopping_) return;

@@ -1,11 +1,16 @@
 #include "sampling.hpp"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
 #include <thread>
 
 namespace rkv_bench {
@@ -14,11 +19,31 @@ namespace {
 
 Disturbance total;
 
-// Involuntary context switches of all threads of this process so far.
-int64_t cores_taken_away() {
+// Threads whose cores may be taken away: see leave_out.
+std::mutex left_out_mutex;
+std::set<std::string> left_out;
+
+// Involuntary context switches so far: of the calling thread, and of the others that count.
+int64_t own_cores_taken() {
   rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
+  getrusage(RUSAGE_THREAD, &usage);
   return usage.ru_nivcsw;
+}
+
+int64_t other_cores_taken() {
+  const std::string self = std::to_string(gettid());
+  int64_t sum = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    const std::string id = thread.path().filename();
+    const std::lock_guard lock(left_out_mutex);
+    if (id == self || left_out.count(id) != 0) continue;
+    std::ifstream status(thread.path() / "status");
+    for (std::string word; status >> word;) {
+      int64_t count = 0;
+      if (word == "nonvoluntary_ctxt_switches:" && status >> count) sum += count;
+    }
+  }
+  return sum;
 }
 
 double processor_seconds() {
@@ -40,6 +65,11 @@ void wait_until_idle() {
 }
 
 }  // namespace
+
+void leave_out_this_thread() {
+  const std::lock_guard lock(left_out_mutex);
+  left_out.insert(std::to_string(gettid()));
+}
 
 double seconds_now() {
   using Clock = std::chrono::steady_clock;
@@ -66,13 +96,15 @@ void interleave(std::vector<Side>& sides, int rounds) {
     for (size_t i = 0; i < sides.size(); ++i) {
       const size_t place = (i + static_cast<size_t>(round + 1)) % sides.size();
       Side& side = sides[place];
+      const int64_t others_before = other_cores_taken();
       if (side.before) side.before();
-      const int64_t taken_before = cores_taken_away();
+      const int64_t own_before = own_cores_taken();
       const double start = seconds_now();
       side.run(round + 1);
       const double taken = seconds_now() - start;
+      const int64_t own_after = own_cores_taken();
       if (round >= 0) {
-        const bool clean = cores_taken_away() == taken_before;
+        const bool clean = own_after == own_before && other_cores_taken() == others_before;
         (clean ? side.series : disturbed[place]).seconds.push_back(taken);
         ++total.samples;
         total.disturbed += clean ? 0 : 1;

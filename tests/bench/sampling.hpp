@@ -24,6 +24,9 @@ struct Disturbance {
 };
 Disturbance disturbance();
 
+// The calling thread is at work between samples alone: that it makes room for one is no disturbance.
+void leave_out_this_thread();
+
 struct Side {
   std::string name;
   std::function<void(int round)> run;  // timed
