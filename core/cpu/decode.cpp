@@ -11,7 +11,7 @@ namespace {
 // Chunks that may wait to be merged, for each thread: enough that no thread has to wait for a slot.
 constexpr int64_t kSlotsPerThread = 16;
 
-// Rows that are worth a thread more than there are lists to attend to.
+// Rows that make one thread more than there are items worth waking.
 constexpr int64_t kRowsWorthAThread = 8 * kChunkRows;
 
 // KV heads of one row run side by side.
