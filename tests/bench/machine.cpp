@@ -1,5 +1,7 @@
 #include "machine.hpp"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <fstream>
 
@@ -23,6 +25,15 @@ bool cpu_has(const std::string& flag) {
 double load_average() {
   double load = 0;
   return getloadavg(&load, 1) == 1 ? load : -1;
+}
+
+double stolen_seconds() {
+  std::ifstream stat("/proc/stat");
+  std::string label;
+  double ticks = 0;  // user, nice, system, idle, iowait, irq, softirq, steal
+  stat >> label;
+  for (int i = 0; i < 8; ++i) stat >> ticks;
+  return stat ? ticks / static_cast<double>(sysconf(_SC_CLK_TCK)) : 0;
 }
 
 }  // namespace rkv_bench

@@ -9,5 +9,7 @@ namespace rkv_bench {
 std::string cpuinfo(const std::string& name);
 bool cpu_has(const std::string& flag);
 double load_average();  // of the last minute
+// Seconds that the host of this virtual machine has kept its cores from work so far, all together.
+double stolen_seconds();
 
 }  // namespace rkv_bench

@@ -99,6 +99,7 @@ int main(int argc, char** argv) {
   run.streamer = &streamer;
   describe_machine(options, report);
   const double load_before = load_average();
+  const double stolen_before = stolen_seconds();
   const double start = seconds_now();
   const auto progress = [&](const char* part) {
     std::fprintf(stderr, "%6.1f s  %s\n", seconds_now() - start, part);
@@ -129,14 +130,15 @@ int main(int argc, char** argv) {
   progress("done");
 
   const Disturbance disturbed = disturbance();
-  char load[160];
+  char load[240];
   std::snprintf(
       load, sizeof load,
       "%.1f before, %.1f after; %lld of %lld samples disturbed, %lld of %lld medians over "
-      "disturbed ones",
+      "disturbed ones; the host took %.1f s of core time of %.1f",
       load_before, load_average(), static_cast<long long>(disturbed.disturbed),
       static_cast<long long>(disturbed.samples), static_cast<long long>(disturbed.sides_disturbed),
-      static_cast<long long>(disturbed.sides));
+      static_cast<long long>(disturbed.sides), stolen_seconds() - stolen_before,
+      std::thread::hardware_concurrency() * (seconds_now() - start));
   report.machine.emplace_back("load", load);
   print_text(report);
   if (!options.json.empty() && !write_json(report, options.json))
