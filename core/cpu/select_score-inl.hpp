@@ -185,8 +185,8 @@ HWY_NOINLINE void score_block(const SelectArgs& args, const SelectScratch& s, co
   });
 }
 
-// Step 3 for the pages outside the blocks: the tail's, or made from K here, and the partial one. At most
-// kTailPages of them; their chosen channels are brought into the layout of a block.
+// Step 3 for the pages outside the blocks: the tail's, or made from K here, and the partial one.
+// At most kTailPages of them; their chosen channels are brought into the layout of a block.
 template <class T>
 HWY_NOINLINE void score_loose(const SelectArgs& args, const SelectScratch& s) {
   const int64_t dim = args.shape->head_dim;
